@@ -52,7 +52,7 @@ tilewise_status status_of(ErrorKind kind) {
   return TILEWISE_INTERNAL_ERROR;
 }
 
-/// Stores a failure's message; without memory for it, only the status remains.
+/// Stores the message of a failure. If there is no memory for it, only the status remains.
 tilewise_status failed(tilewise_status status, const char* words) noexcept {
   try {
     last_error = words;
@@ -62,7 +62,7 @@ tilewise_status failed(tilewise_status status, const char* words) noexcept {
   return status;
 }
 
-/// Turns exceptions into a status: none may cross C.
+/// Turns exceptions into a status, because none may pass through C.
 template <class Work>
 tilewise_status guarded(Work work) noexcept {
   try {
@@ -154,8 +154,8 @@ tilewise_math mode_of(MathMode mode) {
   throw Error(ErrorKind::invalid_argument, "a mode that C has no name for");
 }
 
-// The sizes of the structs' first versions. No struct has padding at its end: an older caller's
-// padding bytes would be read as a later field.
+// The sizes of the structs' first versions. No struct may have padding at its end, because an older
+// caller's padding bytes would be read as a later field.
 constexpr std::size_t kFirstOptions = offsetof(tilewise_options, bundle) + sizeof(const char*);
 constexpr std::size_t kFirstProblem =
     offsetof(tilewise_problem, alignment_c) + sizeof(std::int32_t);
@@ -165,11 +165,11 @@ static_assert(sizeof(tilewise_options) ==
 static_assert(sizeof(tilewise_problem) ==
               offsetof(tilewise_problem, reserved) + sizeof(std::int32_t));
 static_assert(sizeof(tilewise_call) == kFirstCall);
-/// Above the size of every version of a struct; a larger size is uninitialised memory.
+/// Larger than every version of a struct; a larger size is uninitialised memory.
 constexpr std::size_t kLargestStruct = 4096;
 
-/// The caller's struct in this version's form. Fields that an older caller lacks are zero. Fields
-/// of a newer caller must be zero, since this version would ignore them.
+/// The caller's struct in the form of this version. Fields that an older caller lacks are zero.
+/// Fields of a newer caller must be zero, because this version would ignore them.
 template <class T>
 T read(const T* given, const std::string& type, std::size_t first) {
   const auto refuse = [&](const std::string& words) {
@@ -277,7 +277,7 @@ std::string json_of(const Resolution& resolution) {
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-/// Copies a text for a function that takes its place and capacity.
+/// Copies a text for a function that takes a buffer and its capacity.
 void write_text(const std::string& from, const char* name, char* text, std::size_t capacity,
                 std::size_t* needed) {
   if (!text && capacity > 0)

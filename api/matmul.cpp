@@ -27,9 +27,9 @@
 namespace tilewise {
 namespace {
 
-/// A thread's memory of its last requests, through which a served call takes no lock and changes no
-/// count. An entry keeps its executable alive. Entries of a destroyed Matmul are never found: its
-/// id is not reused.
+/// A thread's cache of its last requests. A served call that it has takes no lock and changes no
+/// reference count. An entry keeps its executable alive. Entries of a destroyed Matmul are never
+/// found, because its id is not reused.
 struct Remembered {
   std::uint64_t instance = 0;
   Request request;
@@ -38,14 +38,14 @@ struct Remembered {
 constexpr std::size_t kRemembered = 64;  // a power of two
 using Memory = std::array<Remembered, kRemembered>;
 
-/// Null until a request is remembered, and at the end of the thread. Apart from its owner, since
-/// each use of a thread_local that has a destructor checks whether it is constructed.
+/// Null until a request is remembered, and at the end of the thread. It is separate from its owner,
+/// because each use of a thread_local with a destructor checks whether it is constructed.
 constinit thread_local Memory* remembered = nullptr;
-constinit thread_local bool thread_ends = false;  // from then on nothing is remembered
+constinit thread_local bool thread_ends = false;  // true: nothing is remembered any more
 
 struct MemoryOwner {
   std::unique_ptr<Memory> memory = std::make_unique<Memory>();
-  ~MemoryOwner() {  // the thread may multiply later, in the destructor of another thread_local
+  ~MemoryOwner() {  // the destructor of another thread_local may still multiply
     remembered = nullptr;
     thread_ends = true;
   }
@@ -56,7 +56,7 @@ std::size_t slot_of(std::uint64_t instance, const Request& request) {
   return (std::hash<Request>{}(request) + instance) % kRemembered;
 }
 
-/// Null where the thread does not remember it.
+/// Null if the thread does not remember the request.
 const Executable* recall(std::uint64_t instance, const Request& request) {
   if (!remembered) [[unlikely]]
     return nullptr;
@@ -71,7 +71,7 @@ void remember(std::uint64_t instance, const Request& request,
   (*remembered)[slot_of(instance, request)] = {instance, request, std::move(executable)};
 }
 
-/// The packings of a call's packed operands on this device.
+/// The packings of those packed operands of a call that are on this device.
 GivenPackings given_in(const Call& call, const Device& device) {
   GivenPackings given;
   for (const PackedOperand* operand : {call.packed_a, call.packed_b}) {
@@ -82,7 +82,7 @@ GivenPackings given_in(const Call& call, const Device& device) {
   return given;
 }
 
-/// `call`, or the same as one product where the executable is that product's.
+/// Launches `call`, or its form as one product if the executable is for that product.
 void launch(const Executable& executable, const Normalized& asked, const Call& call) {
   const bool as_product = asked.request.product && executable.problem() == *asked.request.product;
   executable.launch(as_product ? *asked.of_product : call);
@@ -101,7 +101,7 @@ MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& optio
   MatmulParts parts;
   const Target target = device ? device->info().target : Target{};
   parts.device = std::move(device);
-  // Absolute: the cache is opened later, perhaps in another working folder.
+  // Absolute, because the cache is opened later, perhaps in another working folder.
   const auto path = absolute_path(default_database_path(options.database));
   const Trust trust = !options.trust_files.has_value() ? default_trust()
                       : *options.trust_files           ? Trust::anyone
@@ -157,8 +157,8 @@ Matmul::Matmul(std::unique_ptr<State> state)
     : state_(std::move(state)), fork_generation_(fork_generation()), process_(getpid()) {}
 Matmul::Matmul(Matmul&&) noexcept = default;
 
-/// In a child process the parent's state is abandoned: its threads do not exist there, so joining
-/// them would never end, and its locks may be locked.
+/// In a child process the parent's state is abandoned. Its threads do not exist there, so joining
+/// them would never end, and its locks may be held.
 Matmul::~Matmul() {
   if (is_of_parent()) (void)state_.release();
 }
@@ -209,11 +209,12 @@ void Matmul::operator()(const Problem& problem, const Call& call) try {
   const Normalized asked(problem, call);
   if (const Executable* known = recall(state_->serving.id(), asked.request)) [[likely]]
     return launch(*known, asked, call);
-  // Apart, so that the code of a served call is short.
+  // Not inlined, so that the code of a served call is short.
   const auto look_up = [&]() __attribute__((noinline)) {
     const std::shared_ptr<const Executable> found = state_->serving.executable(
         asked.request, call.stream, given_in(call, state_->serving.device()));
-    // In a capture the batch may serve only because the product is not prepared yet.
+    // In a capture the batch may serve only because the product is not prepared yet, so it is not
+    // remembered.
     if (!asked.request.product || found->problem() == *asked.request.product ||
         !state_->serving.device().capturing(call.stream))
       remember(state_->serving.id(), asked.request, found);
@@ -320,7 +321,7 @@ void Matmul::prepare_range(const Problem& problem, std::int64_t last_m) try {
 
 namespace {
 
-/// The instance of one process. A child makes its own, without waiting for its parent's.
+/// The default instance of one process. A child makes its own without waiting for its parent's.
 struct DefaultMatmul {
   const std::uint32_t of = fork_generation();
   Once once;
@@ -331,7 +332,7 @@ struct DefaultMatmul {
 }  // namespace
 
 Matmul& default_matmul() try {
-  // Never destroyed: at exit the driver may be unloaded first.
+  // Never destroyed, because the driver may be unloaded first at exit.
   static constinit std::atomic<DefaultMatmul*> current{nullptr};
   DefaultMatmul* mine = current.load(std::memory_order_acquire);
   while (!mine || mine->of != fork_generation()) {

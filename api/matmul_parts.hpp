@@ -10,13 +10,13 @@
 
 namespace tilewise {
 
-/// The parts of a Matmul. MatmulOptions become parts; tests and benchmarks construct their own.
+/// The parts of a Matmul, made from MatmulOptions. Tests and benchmarks construct their own.
 struct MatmulParts : ServingParts {
-  HostSettings host = {};  ///< of products on host pointers
+  HostSettings host = {};  ///< settings of products on host pointers
 };
 
-/// The parts that the options name, on an open device. A missing database becomes a note; an
-/// unreadable one throws Error(database).
+/// The parts for these options, on an open device. A missing database becomes a note; an unreadable
+/// one throws Error(database).
 MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& options);
 
 Matmul make_matmul(MatmulParts parts);

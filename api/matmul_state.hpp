@@ -11,7 +11,7 @@ struct Matmul::State {
   explicit State(MatmulParts parts)
       : serving(std::move(static_cast<ServingParts&>(parts))), host_products(parts.host) {}
   Serving serving;             ///< owns the device
-  HostProducts host_products;  ///< destroyed first: it holds memory of the device
+  HostProducts host_products;  ///< destroyed first: it holds device memory
 };
 
 }  // namespace tilewise

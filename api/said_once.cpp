@@ -15,11 +15,11 @@
 namespace tilewise {
 namespace {
 
-/// Takes a name of Linux's abstract sockets. It leaves no file, and is free when every process that
-/// has the socket has ended. False where another process has the name.
+/// Takes a name of Linux's abstract sockets. The name leaves no file and is free once every process
+/// that has the socket has ended. False if another process has the name.
 bool take_name(const std::string& name) {
   const int holder = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (holder < 0) return true;  // not known: better twice than never
+  if (holder < 0) return true;  // unknown: twice is better than never
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const std::size_t length = std::min(name.size(), sizeof address.sun_path - 1);
@@ -31,7 +31,7 @@ bool take_name(const std::string& name) {
   return !of_another;
 }
 
-/// Of a process group: its number, in its namespace of numbers, and the user.
+/// Identifies a process group by its number, its pid namespace and its user.
 std::string group_name() {
   char space[64] = {};
   const ssize_t count = readlink("/proc/self/ns/pid", space, sizeof space - 1);

@@ -39,14 +39,15 @@ fs::path own_folder() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<const void*>(&find_autotune), &info) == 0 || !info.dli_fname)
     return {};
-  // Of a program glibc says argv[0], which may be a name without a folder.
+  // For a program glibc gives argv[0], which may have no folder.
   const char* const named = info.dli_fname[0] == '/' ? info.dli_fname : "/proc/self/exe";
   std::error_code ignored;
   const fs::path file = fs::canonical(named, ignored);
   return file.parent_path();
 }
 
-/// Beside the library: PREFIX/lib/libtilewise.so, Debian's PREFIX/lib/x86_64-linux-gnu/....
+/// The folders next to the library, as in PREFIX/lib/libtilewise.so or Debian's
+/// PREFIX/lib/x86_64-linux-gnu/..., and those of PATH.
 std::vector<fs::path> usual_places() {
   std::vector<fs::path> places;
   if (const fs::path own = own_folder(); !own.empty())
@@ -59,7 +60,7 @@ std::vector<fs::path> usual_places() {
   return places;
 }
 
-/// Why others could have written the program; empty where only its user or root can have. Who may
+/// Why others may have written the program; empty if only its user or root can have. Anyone who may
 /// write in its folder can replace it.
 std::string distrust_program(const fs::path& program) {
   if (std::string why = distrust(program); !why.empty()) return why;
@@ -69,7 +70,7 @@ std::string distrust_program(const fs::path& program) {
   return "";
 }
 
-/// Standard error of the program, in memory. The program's own children may keep a pipe open.
+/// The program's standard error, in memory. The program's own children could keep a pipe open.
 class ErrorLog {
  public:
   ErrorLog() : file_(host::file_in_memory("autotune", host::Use::data)) {}
@@ -79,7 +80,7 @@ class ErrorLog {
     if (file_ >= 0) close(file_);
   }
   int descriptor() const { return file_; }
-  /// The last line that is not empty, of the last 4 KiB.
+  /// The last line of the last 4 KiB that is not empty.
   std::string last_line() const {
     char text[4096];
     const off_t size = lseek(file_, 0, SEEK_END);
@@ -96,8 +97,8 @@ class ErrorLog {
   int file_;
 };
 
-/// Whether the program ends by `until`. Its status is 0 where the caller's process reaps children
-/// itself: the database then says whether a search succeeded.
+/// Whether the program ends by `until`. Its status is 0 if the caller's process reaps children
+/// itself; then the database shows whether the search succeeded.
 bool ends_by(Clock::time_point until, pid_t program, int& status) {
   constexpr auto kPoll = std::chrono::milliseconds(5);
   for (;;) {
@@ -117,7 +118,7 @@ std::string end_in_words(int status) {
   return "ended with exit status " + std::to_string(WEXITSTATUS(status));
 }
 
-/// Waits for the program, and ends it at its time limit. Returns "" for status 0.
+/// Waits for the program and ends it at its time limit. Returns "" for status 0.
 std::string wait_for_tuning(pid_t program, double seconds) {
   const std::chrono::duration<double> limit(seconds), grace(5);
   const auto later = [](auto duration) {
@@ -201,7 +202,8 @@ void add_tuning(MatmulParts& parts, const MatmulOptions& options, const fs::path
   TuningProgram program({options.autotune, options.tune_seconds, database, trust,
                          options.nvrtc.empty() ? "" : fs::absolute(options.nvrtc).string()});
   try {
-    // Also where it exists: another process may be making it, and a reader sees an empty file then.
+    // Opened even if it exists: another process may be making it, and a reader sees an empty file
+    // then.
     Database::open(database, OpenMode::read_write, trust);
     parts.tune = std::move(program);
   } catch (const Error& error) {

@@ -9,8 +9,8 @@
 
 namespace tilewise {
 
-/// The program `autotune` as a child process, for OnMiss::tune: a candidate that faults ends a
-/// process that is not the caller's. Immutable; thread-safe.
+/// The program `autotune` as a child process, for OnMiss::tune: a candidate that faults ends that
+/// process, not the caller's. Immutable; thread-safe.
 class TuningProgram {
  public:
   struct Settings {
@@ -19,30 +19,30 @@ class TuningProgram {
     std::filesystem::path database;
     Trust trust = Trust::owner;
     std::string nvrtc;
-    /// How much longer than four budgets a search may take before it is ended. The context, the
-    /// reference and the race of the finalists are outside of the budget.
+    /// Seconds that a search may take in addition to four budgets before it is ended. The context,
+    /// the reference and the race of the finalists are outside of the budget.
     double beside_seconds = 300;
   };
-  /// Throws Error(invalid_argument) for a budget that is not above 0, and Error(not_found) without
-  /// the program.
+  /// Throws Error(invalid_argument) for a budget of 0 or less, and Error(not_found) if the program
+  /// is missing.
   explicit TuningProgram(Settings settings);
 
-  /// Tunes a problem and waits. Returns "", or why it failed: the end of the program and the last
-  /// line that it wrote. Throws nothing of its own.
+  /// Tunes a problem and waits. Returns "", or the reason for a failure: how the program ended and
+  /// its last line. Throws no errors of its own.
   std::string operator()(const Problem& problem, const DeviceInfo& device) const;
 
  private:
   Settings settings_;
 };
 
-/// The program that tunes. `named`: its path. Empty: the one beside this library (in its folder, or
-/// in `bin` of its installation), else the one on PATH. Absolute. Where distrust() has a reason
-/// against it or its folder, it is skipped unless `trust` is Trust::anyone; a named one is not
-/// checked. Throws Error(not_found) with the places searched and those reasons.
+/// The path of `autotune`. `named`: its path; it is not checked. Empty: the program next to this
+/// library (in its folder, or in `bin` of its installation), otherwise the one on PATH. The result
+/// is absolute. A program that distrust() refuses, by itself or for its folder, is skipped unless
+/// `trust` is Trust::anyone. Throws Error(not_found) with the places searched and these reasons.
 std::filesystem::path find_autotune(const std::filesystem::path& named, Trust trust);
 
-/// The parts of OnMiss::tune: the program, and a database, which is made where there is none. A
-/// database that cannot be made is a note, and nothing is tuned. Throws as TuningProgram does.
+/// Adds the parts for OnMiss::tune: the program, and a database, which is created if there is none.
+/// If it cannot be created, a note is added and nothing is tuned. Throws as TuningProgram does.
 void add_tuning(MatmulParts& parts, const MatmulOptions& options,
                 const std::filesystem::path& database, Trust trust);
 

@@ -1,5 +1,5 @@
-// Compares the tuned product with cuBLAS over a file of shapes and some kinds of products: in one
-// process, alternately, on the same buffers, by the rules of docs/measuring.md.
+// Compares the tuned product with cuBLAS over a file of shapes and some kinds of products. All run
+// alternately in one process on the same buffers, by the rules of docs/measuring.md.
 #include "bench/compare/contest.hpp"
 
 #include <CLI/CLI.hpp>
@@ -63,7 +63,7 @@ void declare(CLI::App& app, Options& options) {
       "  bench/record.py h200_bf16 -- build/bench/compare --db winners.db --types bf16 --json");
 }
 
-// The measured rows are still printed.
+// Set by Ctrl-C. The rows measured so far are still printed.
 volatile std::sig_atomic_t interrupted = 0;
 constexpr int kInterrupted = 130;
 

@@ -1,5 +1,5 @@
 // Host time of cublasGemmEx by itself and through the drop-in, which passes it through: 64 x 64 x
-// 64 in bf16, no record. Both in one process, in turns.
+// 64 in bf16, without a record. Both are measured alternately in one process.
 #include <dlfcn.h>
 
 #include <CLI/CLI.hpp>
@@ -31,7 +31,7 @@ Function* function_of(void* library, const char* name) {
   return reinterpret_cast<Function*>(found);
 }
 
-/// Host time in us of one of `calls` calls, the stream empty before.
+/// Host time of a call in us, the mean of `calls` calls on an initially empty stream.
 double host_us(Device& device, GemmEx* multiply, Handle handle, void* matrix, int calls) {
   const float alpha = 1, beta = 0;
   constexpr int kSize = 64;

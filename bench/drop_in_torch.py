@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """PyTorch with and without the drop-in for cuBLAS, on a GPU: GPU times of products, host time of a call that is passed
-through, one captured graph, and products of several threads on every GPU. Each column is a process of its own; the two
-take turns. Prints one JSON document.
+through, one captured graph, and products of several threads on every GPU. Each column is its own process; the two
+alternate. Prints one JSON document.
 
     autotune --sizes 1023,1537,4095,5124x700x2048,1024,4096 --dtype bf16 --layout all --db tuned.db
     bench/record.py h100_drop_in -- python3 bench/drop_in_torch.py --db tuned.db --library libtilewise_cublas.so
@@ -42,7 +42,7 @@ def gpu_us(torch, function, rounds, calls=100):
 
 
 def threads_and_devices(torch, threads=4, products=50):
-    """The largest norm-wise error of products from several threads, each with its stream, on every device."""
+    """The largest norm-wise error of products from several threads, each with its own stream, on every device."""
     errors, failures = [], []
 
     def multiply(device, seed):
@@ -91,7 +91,7 @@ def worker(options):
         out.zero_()
         graph.replay()
         torch.cuda.synchronize()
-        # In a capture cuBLAS may answer what the drop-in answers outside of it.
+        # In a capture cuBLAS may compute products that the drop-in answers outside of it.
         result["graph_error"] = ((out.double() - expected.double()).norm() / expected.double().norm()).item()
         a, b = random(64, 64), random(64, 64)
         out = torch.mm(a, b)

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Tunes every shape of a file on all GPUs, compares the winners with cuBLAS, and keeps the result in bench/results/NAME.json
-with what a result must carry (the form of bench/record.py).
+in the form of bench/record.py.
 
     bench/grid.py h200_grid --types f32,bf16 --budget 60
     bench/grid.py mine --types all --shapes my.csv --device 0
     bench/grid.py cpu --types f32 --device host --shapes small.csv --budget 5
 
-It takes about shapes x types x budget seconds, over the number of alike GPUs. It can be interrupted (Ctrl-C) and goes on where it
-was with the same command: finished searches are in the database, finished comparisons in the folder NAME.part beside it. With
-several kinds of GPUs there is a result file for each: NAME-KIND.json."""
+It takes about shapes x types x budget seconds, divided by the number of identical GPUs. After an interrupt (Ctrl-C) the same
+command continues: finished searches are in the database, finished comparisons in the folder NAME.part next to it. With several
+kinds of GPUs there is a result file for each: NAME-KIND.json."""
 import argparse
 import datetime
 import json
@@ -73,7 +73,7 @@ def kinds_of(types):
 
 
 class Session:
-    """What is under way: commands that print a JSON document, each kept when it is complete."""
+    """Runs commands that print a JSON document, and keeps each complete document."""
 
     def __init__(self, folder, settings):
         self.folder = folder
@@ -92,7 +92,7 @@ class Session:
             path.unlink()
 
     def run(self, step, command):
-        """The step's document, from an earlier run where there is one. Ends the program where the command fails."""
+        """The step's document, from an earlier run if there is one. Ends the program if the command fails."""
         kept = self.known(step)
         if kept:
             print(f"{step}: done before", file=sys.stderr)
@@ -118,7 +118,7 @@ class Session:
 
 
 def devices_of(autotune, device):
-    """One device of each kind: (gpu key, how --device names it, name)."""
+    """One device of each kind: (gpu key, value for --device, name)."""
     printed = subprocess.run([autotune, "devices", "--device", device, "--json"], capture_output=True, text=True)
     document = json.loads(printed.stdout)
     if "error" in document:
@@ -131,13 +131,13 @@ def devices_of(autotune, device):
 
 
 def tuning_summary(results):
-    """Of each problem what its search did; the winners themselves are in the database."""
+    """The search statistics of each problem; the winners are in the database."""
     return [{"problem": r["problem"], "gpu": r["gpu"], "evaluated": r["evaluated"], "rejected": r["rejected"],
              "seconds": r["seconds"], "stored": r["stored"], "already_done": r["already_done"]} for r in results]
 
 
 def comparison_of(session, compare, kinds, arguments, key, device):
-    """The documents of all kinds as one, as bench/compare prints for several kinds."""
+    """The documents of all kinds merged, as bench/compare prints them for several kinds."""
     merged, parts = None, []
     for kind in kinds:
         step = f"compare-{re.sub(r'[^A-Za-z0-9]+', '-', key)}-{kind.replace(':', '-')}"
@@ -165,7 +165,7 @@ def print_summary(result):
 
 
 def facts_of(name):
-    """What nvidia-smi says, where its first GPU is of this name; else the name alone."""
+    """The facts of nvidia-smi if its first GPU has this name; otherwise the name alone."""
     facts = record.gpu_facts()
     return facts if facts.get("gpu") == name else {"gpu": name}
 
@@ -185,7 +185,7 @@ def main():
     tuned = []
     for kind in kinds:
         if not session.known(f"tune-{kind.replace(':', '-')}"):
-            session.forget("compare-")  # of other winners
+            session.forget("compare-")  # made for other winners
         tuned.append(session.run(f"tune-{kind.replace(':', '-')}", [
             autotune, "tune", "--device", arguments.device, "--problems", arguments.shapes, *flags_of(kind), "--budget", arguments.budget,
             "--db", str(arguments.db), "--json"]))

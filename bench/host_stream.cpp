@@ -1,5 +1,5 @@
-// Products on host pointers beside their bound: the largest of the times of copying A and B, of
-// copying C, and of the product itself.
+// Products on host pointers compared with their bound: the largest of the times of copying A and B,
+// of copying C, and of the product itself.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -53,7 +53,7 @@ Problem problem_of(const Options& options) {
   return bench::of_kind({problem}, *kinds.front()).front();
 }
 
-/// Host memory, ordinary or page-locked.
+/// Host memory: ordinary or page-locked.
 class HostMemory {
  public:
   HostMemory(Device& device, std::int64_t bytes, bool pinned)
@@ -67,7 +67,7 @@ class HostMemory {
   std::byte* data() const { return static_cast<std::byte*>(data_); }
   std::int64_t bytes() const { return bytes_; }
 
-  /// Numbers between -1 and 1 (integers: -8 to 8), repeated after 1 MiB or so.
+  /// Fills with numbers between -1 and 1 (integers: -8 to 8), repeated after about 1 MiB.
   void fill(DType type, unsigned seed) {
     std::mt19937 random(seed);
     constexpr std::int64_t part = 1'000'003;
@@ -90,10 +90,10 @@ class HostMemory {
   void* data_ = nullptr;
 };
 
-/// Bytes a second of copies from and to page-locked memory.
+/// Bytes per second of copies from and to page-locked memory.
 struct CopyRates {
   double up = 0, down = 0;                  ///< one direction at a time
-  double up_of_both = 0, down_of_both = 0;  ///< both at a time
+  double up_of_both = 0, down_of_both = 0;  ///< both directions at the same time
 };
 CopyRates copy_rates(Device& device) {
   constexpr std::int64_t bytes = std::int64_t{256} << 20;
@@ -122,7 +122,7 @@ CopyRates copy_rates(Device& device) {
   return rates;
 }
 
-/// Median seconds of the product on device pointers; 0 where the matrices do not fit.
+/// Median seconds of the product on device pointers; 0 if the matrices do not fit.
 double compute_seconds(Matmul& multiply, Device& device, const Problem& p, const HostMemory& a,
                        const HostMemory& b, const HostMemory& c, int repeats) {
   if (operand_bytes(p) > 0.9 * static_cast<double>(device.free_memory())) return 0;
@@ -144,7 +144,7 @@ double compute_seconds(Matmul& multiply, Device& device, const Problem& p, const
   return median(samples);
 }
 
-/// Median milliseconds of what a product on host pointers does before and after its copies.
+/// Median milliseconds of the work of a product on host pointers before and after its copies.
 struct Overheads {
   double plan = 0;      ///< choosing the split
   double memory = 0;    ///< allocating and freeing the device memory of the split
@@ -191,7 +191,7 @@ Overheads overheads(Matmul& multiply, Device& device, const Problem& p, const Ho
   return x;
 }
 
-/// The number of wrong elements among 200.
+/// The number of wrong elements among 200 samples.
 int wrong_elements(const Problem& p, const HostMemory& a, const HostMemory& b,
                    const HostMemory& c) {
   std::mt19937_64 random(1);

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The search strategies of Kernel Tuner, in its simulation mode, and those of `autotune replay` on the same recorded times.
+"""Compares the search strategies of Kernel Tuner, in its simulation mode, with those of `autotune replay` on recorded times.
 
     python3 -m venv kt && kt/bin/pip install kernel_tuner scikit-learn
     kt/bin/python bench/kernel_tuner_replay.py recorded.csv.gz --repeats 200 -o bench/results/kernel_tuner_replay.txt
 
-For each strategy and both orders of the values of each parameter (ascending, descending) it prints the mean over the repeats of
-the best time of all over the best time found, in %, after 25, 50, 100 and 200 evaluations: what `autotune replay` prints. The
-repeats have the seeds 1 to N. An evaluation is a recorded configuration that was not evaluated before in the same search;
-proposals that are not in the space cost nothing, and a strategy that ends early keeps what it found."""
+For each strategy and both orders of the values of each parameter (ascending, descending) it prints the best time of all over
+the best time found, in %, as a mean over the repeats, after 25, 50, 100 and 200 evaluations. `autotune replay` prints the same.
+The repeats have the seeds 1 to N. An evaluation is a recorded configuration that was not evaluated before in the same search.
+Proposals outside of the space cost nothing, and a strategy that ends early keeps its best time."""
 import argparse
 import concurrent.futures
 import contextlib
@@ -26,7 +26,8 @@ import warnings
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 POINTS = (25, 50, 100, 200)
-# Left out: brute_force, which is no search; skopt and pyatf_strategies, wrappers of other packages.
+# Left out: brute_force, which is not a search; skopt and pyatf_strategies, wrappers of other
+# packages.
 STRATEGIES = ("random_sample", "minimize", "basinhopping", "diff_evo", "genetic_algorithm", "greedy_mls", "ordered_greedy_mls",
               "greedy_ils", "dual_annealing", "mls", "pso", "simulated_annealing", "firefly_algorithm", "nsga2", "nsga3",
               "adaptive_tabu_greywolf", "hybrid_vndx", "bayes_opt")
@@ -65,7 +66,7 @@ def values_of(names, times, order):
 
 
 def cache_of(names, times):
-    """Kernel Tuner's cache of the space. Its simulation looks configurations up by their text."""
+    """Kernel Tuner's cache of the space. The simulation finds configurations by their text."""
     entries = {}
     for configuration, time in times.items():
         entries[",".join(map(str, configuration))] = {
@@ -93,7 +94,7 @@ def search(strategy, order, seed, names, times, cache):
 
 
 def reached(evaluated, times, best):
-    """The best time of all over the best of the first 25, 50, ... evaluated ones; 0 where all failed."""
+    """The best time of all over the best of the first 25, 50, ... evaluations; 0 if all of them failed."""
     shares = []
     for n in POINTS:
         found = [times[one] for one in evaluated[:n] if times[one] is not None]
@@ -102,7 +103,7 @@ def reached(evaluated, times, best):
 
 
 def run(strategy, order, seed, data, cache):
-    """What reached() says of one search, and its number of evaluations."""
+    """The result of reached() for one search, and its number of evaluations."""
     names, times = read_space(data)
     best = min(time for time in times.values() if time is not None)
     evaluated = search(strategy, order, seed, names, times, cache)
@@ -114,7 +115,7 @@ def line(of, strategy, order, shares, rest=""):
 
 
 def ours(program, data, repeats, jobs):
-    """Lines of `autotune replay`, whose strategies do not depend on the order: it is shuffled."""
+    """Lines of `autotune replay`. Its strategies do not depend on the order, which is shuffled."""
     with tempfile.TemporaryDirectory() as folder:
         plain = pathlib.Path(folder) / "data"
         plain.write_text(contents(data))

@@ -1,6 +1,6 @@
-// The speed of the pack steps, of one operand (pad, transpose) and of two (A padded, B transposed):
-// GPU time, compared with a copy of the same bytes within device memory. Alternating, both from
-// graphs of launches over rotating buffers.
+// Speed of the pack steps for one operand (pad, transpose) and for two (A padded, B transposed):
+// GPU time, compared with a copy of the same bytes within device memory. The two alternate, both
+// from graphs of launches over rotating buffers.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -58,7 +58,7 @@ Problem problem_of(const Kind& kind, std::int64_t rows, std::int64_t columns) {
   return problem;
 }
 
-/// A plan with the pack step alone.
+/// A plan that has only the pack step.
 Plan pack_plan(const Problem& problem, const Packed& packed) {
   MultiplyShape shape;
   shape.kernel = {"naive.cu", "naive", {}};
@@ -70,7 +70,7 @@ Plan pack_plan(const Problem& problem, const Packed& packed) {
   return plan;
 }
 
-/// Source and destination buffers: as many sets as together exceed twice the L2.
+/// Source and destination buffers: enough sets to exceed twice the L2 together.
 class Buffers {
  public:
   Buffers(Device& device, std::int64_t from_bytes, std::int64_t to_bytes) {
@@ -90,7 +90,7 @@ class Buffers {
   std::vector<DeviceBuffer> from_, to_;
 };
 
-/// A graph of some work on each set in turn.
+/// A graph that does some work on each set in turn.
 class Repeated {
  public:
   /// `enqueue` does the work for one set.
@@ -173,7 +173,7 @@ Json measure(Device& device, const Compiler& compiler, const Problem& problem, c
     copy_us.push_back(copies.run());
   }
   const double pack_time = median(pack_us), copy_time = median(copy_us);
-  // TB/s times microseconds; no padding. A pack that splits writes two parts.
+  // TB/s times microseconds, without padding. A pack that splits writes two parts.
   const double moved = 2e-6 * static_cast<double>(bytes);
   const double packed_bytes = problem.math == MathMode::f32x3 ? 1.5 * moved : moved;
   const double pack_rate = packed_bytes / pack_time, copy_rate = moved / copy_time;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Draws the pictures of the pages: docs/speed.svg, every shape of the comparisons as its speed over the best cuBLAS column, by
-type; docs/ladder.svg, the teaching steps. Needs matplotlib (pip install matplotlib). bench/tables.py --check says when a picture
-is older than its files.
+"""Draws the pictures of the pages: docs/speed.svg, the speed of every compared shape over the best cuBLAS column, by type;
+docs/ladder.svg, the teaching steps. Needs matplotlib (pip install matplotlib). bench/tables.py --check fails if a picture is
+older than its files.
 """
 import io
 import pathlib
@@ -35,7 +35,7 @@ def speeds():
     for place, (name, kind) in enumerate(tables.PICTURE):
         section = next(s for s in tables.sections(tables.load(name)) if s["kind"] == kind)
         ratios = sorted(r for r in tables.figures(section["shapes"], "ratio"))
-        # Neighbours side by side, in the order of their ratios.
+        # Places points next to each other, in the order of their ratios.
         spread = [place + 0.3 * ((i * 7) % 11 - 5) / 5 for i in range(len(ratios))]
         axes.scatter(spread, ratios, s=22, c=[BELOW if r < 1 else ABOVE for r in ratios], alpha=0.75, linewidths=0)
         mean = tables.geometric_mean(ratios)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tilewise in PyTorch beside PyTorch itself, on a GPU: host time of a call, GPU time of products, a training step of a
-Linear layer, in eager mode and from CUDA graphs. Prints one JSON document; medians of interleaved rounds.
+"""Tilewise in PyTorch compared with PyTorch itself, on a GPU: host time of a call, GPU time of products, a training step
+of a Linear layer, in eager mode and from CUDA graphs. Prints one JSON document with medians of interleaved rounds.
 
     autotune tune --sizes 1023,1537,4095,5124x700x2048,4096 --dtype bf16 --db tuned.db
     bench/record.py h200_python -- python3 bench/python_calls.py --db tuned.db
@@ -17,7 +17,7 @@ import tilewise.torch
 
 
 def rounds_of(functions, rounds, measure):
-    """The median of each function's measure, the functions in turn in every round."""
+    """The median measure of each function; every round measures the functions in turn."""
     values = [[] for _ in functions]
     for function in functions:
         measure(function)
@@ -38,7 +38,7 @@ def host_us(function, calls=100):
 
 
 def wall_us(function, at_least=3000.0):
-    """Of one of many calls in a row: the longer of host and GPU time, as a program sees it."""
+    """Time of one of many consecutive calls as a program sees it: the longer of host and GPU time."""
     torch.cuda.synchronize()
     calls = 4
     while True:
@@ -53,7 +53,7 @@ def wall_us(function, at_least=3000.0):
 
 
 def gpu_us(function, calls=100):
-    """Of one of many calls that all wait in the stream when the first begins: GPU time alone."""
+    """GPU time of one of many calls that all wait in the stream when the first begins."""
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     host = host_us(function, 10)
     torch.cuda._sleep(int(2000 * (1.5 * host * calls + 100)))  # cycles: 2 GHz at most
@@ -66,7 +66,7 @@ def gpu_us(function, calls=100):
 
 
 def captured(function):
-    """A CUDA graph of it."""
+    """A CUDA graph of the function."""
     beside = torch.cuda.Stream()
     beside.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(beside):

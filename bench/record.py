@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runs a command that prints one JSON document and keeps it in bench/results/ with what a result must
-carry: command, commit, GPU, driver, clocks, power limit, date, seconds, peak host memory (of the command
-and its children together: proportional set size, so that what they share counts once; sampled twice a
-second). When the command fails or is interrupted (Ctrl-C) after all the same having printed its document, that
-is kept too, with its exit status.
+"""Runs a command that prints one JSON document and keeps the document in bench/results/ with the facts that a
+result must have: command, commit, GPU, driver, clocks, power limit, date, seconds, peak host memory (of the
+command and its children together: proportional set size, so that shared memory counts once; sampled twice a
+second). A document printed by a command that then fails or is interrupted (Ctrl-C) is kept too, with its exit
+status.
 
     bench/record.py h200_tune -- ./autotune --device 0 --sizes 1024,4096 --json --db /tmp/new.db
 """
@@ -30,7 +30,7 @@ def gpu_facts():
 
 
 def descendants(pid):
-    """The process and everything below it."""
+    """The process and its descendants."""
     found = [pid]
     for parent in found:
         try:
@@ -54,7 +54,7 @@ def memory_kb(pid):
 
 
 def run_watched(command):
-    """Runs it; returns status, standard output, peak memory in kB."""
+    """Runs the command. Returns status, standard output and peak memory in kB."""
     child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command handles it and prints its rows
     peak = 0
@@ -68,7 +68,7 @@ def run_watched(command):
 
 
 def commit_now():
-    """The commit of the tree, "+changes" where files differ from it."""
+    """The commit of the tree, followed by "+changes" if files differ from it."""
     git = ["git", "-C", str(ROOT)]
     commit = subprocess.run(git + ["rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     dirty = subprocess.run(git + ["status", "--porcelain", "-uno"], capture_output=True, text=True)

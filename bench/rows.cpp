@@ -1,5 +1,5 @@
-// Every number of rows of a range, after prepare_range(): the time of each, over that of the next
-// number that was tuned, and the host time of its first call.
+// Measures every number of rows of a range after prepare_range(): its time over that of the next
+// tuned number, and the host time of its first call.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -45,8 +45,8 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// Operands of the largest product; smaller ones are in the same memory. The values are random bits
-/// without NaN.
+/// Operands of the largest product; smaller products use the same memory. The values are random
+/// bits without NaN.
 class Operands {
  public:
   Operands(Device& device, const Problem& largest) {
@@ -97,7 +97,7 @@ class Bench {
     if (kinds.size() != 1)
       throw Error(ErrorKind::invalid_argument, "--type takes one type, not " + options.type);
     kind_ = kinds.front();
-    // So many that no operand is found in the L2 again.
+    // Enough sets that no operand is found in the L2 again.
     const Problem largest = problem_of(options.last);
     const double bytes = operand_bytes(problem_of(1));
     const int sets = std::clamp(static_cast<int>(std::ceil(2.0 * (64 << 20) / bytes)) + 1, 2, 64);
@@ -157,8 +157,7 @@ class Bench {
   std::vector<Operands> sets_;
 };
 
-/// The time of each number of rows over that of the next number that was tuned (itself, where it
-/// was).
+/// The time of each number of rows over that of the next tuned number (itself if it was tuned).
 Json summary(const std::vector<Row>& rows) {
   std::vector<std::pair<double, std::int64_t>> ratios;
   std::vector<double> first;

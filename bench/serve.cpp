@@ -1,6 +1,6 @@
-// The host's cost of serving: a served call compared with bare launches of the same plan,
-// alternating, from one thread and from several; the time to the first product in a new process;
-// choices for problems that were not tuned; device memory.
+// The host's cost of serving: served calls alternating with bare launches of the same plan, from
+// one thread and from several; the time to the first product in a new process; choices for problems
+// that were not tuned; device memory.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -82,7 +82,7 @@ double per_call(Device& device, int calls, Work work) {
   return microseconds(begin, end) / calls;
 }
 
-/// The calls take the operands of `sets` in turn.
+/// Times calls that use the operands of `sets` in turn.
 Json host_time(Matmul& multiply, Device& device, const Problem& problem,
                const std::vector<Operands>& sets, const Executable& executable,
                const Options& options) {
@@ -137,7 +137,7 @@ Json thread_times(Matmul& multiply, Device& device, const Problem& problem,
   return list;
 }
 
-/// Free device memory before the Matmul, and what was taken by its first product and by 10,000
+/// Free device memory before the Matmul, and the memory taken by its first product and by 10,000
 /// more.
 Json memory_use(Matmul& multiply, Device& device, const Problem& problem, const Operands& operands,
                 std::int64_t free_before) {
@@ -175,7 +175,7 @@ Json measure(const Options& options) {
   Device& device = *own;
   bool compiler_loaded = false;
 
-  // The time to the first product begins here: the context and the caller's operands exist.
+  // The time to the first product starts here: the context and the caller's operands exist.
   std::vector<Operands> sets;
   for (int i = 0; i < options.sets; ++i) sets.emplace_back(device, problem);
   const std::int64_t free_before = device.free_memory();
@@ -307,7 +307,7 @@ void add_options(CLI::App& app, Options& options) {
   app.add_flag("--json", options.json, "print JSON");
 }
 
-/// The command line without --records, on `database`.
+/// The command line without --records, for `database`.
 std::vector<std::string> words_on(const std::string& database, const Options& options) {
   std::vector<std::string> words = {"serve",
                                     "--device",

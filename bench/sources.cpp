@@ -1,5 +1,5 @@
-// The same candidates compiled from several versions of the kernel sources, in one process on one
-// device: raced against one another, or launched again and again with every result compared.
+// Compiles the same candidates from several versions of the kernel sources, in one process on one
+// device. Races them against one another, or launches each repeatedly and compares every result.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -32,8 +32,8 @@ struct Options {
   int rounds = 9;
 };
 
-/// A version of the sources. folder: a checkout's templates/, in place of the built-in texts.
-/// without: a text that is taken out.
+/// A version of the sources. folder: the templates/ of a checkout, instead of the built-in texts.
+/// without: a text that is removed.
 struct Variant {
   std::string name, folder, without;
 };
@@ -60,7 +60,7 @@ std::string read(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-/// Whether it occurred.
+/// Removes a text. Returns whether it occurred.
 bool take_out(std::string& text, const std::string& what) {
   bool any = false;
   for (std::size_t at = 0; (at = text.find(what, at)) != text.npos; any = true)
@@ -68,7 +68,7 @@ bool take_out(std::string& text, const std::string& what) {
   return any;
 }
 
-/// A kernel's source by a variant.
+/// The source of a kernel in a variant.
 KernelSource source_of(const std::string& name, const Variant& variant) {
   KernelSource source = kernel_source(name);
   if (!variant.folder.empty()) {
@@ -94,7 +94,7 @@ KernelSource source_of(const std::string& name, const Variant& variant) {
 struct Entry {
   Problem problem;
   Candidate candidate;
-  std::map<std::string, Candidate> own;  ///< of variants, by name, in place of `candidate`
+  std::map<std::string, Candidate> own;  ///< candidates of variants by name, instead of `candidate`
 
   const Candidate& candidate_of(const Variant& variant) const {
     const auto found = own.find(variant.name);
@@ -109,8 +109,8 @@ Candidate candidate_from(const Json& json) {
   return candidate;
 }
 
-/// Lines {"problem": {...}, "template": "simt", "configuration": {...}}; "own": {NAME: {"template":
-/// ..., "configuration": ...}} where a variant has another candidate.
+/// Reads lines {"problem": {...}, "template": "simt", "configuration": {...}}; with "own": {NAME:
+/// {"template": ..., "configuration": ...}} if a variant has another candidate.
 std::vector<Entry> read_list(const std::string& path) {
   std::ifstream stream(path);
   if (!stream) throw Error(ErrorKind::io, "cannot read " + path);
@@ -127,9 +127,9 @@ std::vector<Entry> read_list(const std::string& path) {
   return entries;
 }
 
-/// A candidate compiled from each variant; empty with the reason in `error`.
+/// A candidate compiled from each variant; empty on failure, with the reason in `error`.
 struct Compiled {
-  std::vector<Plan> plans;  ///< by variant, as the images
+  std::vector<Plan> plans;  ///< one per variant, as the images
   std::vector<std::vector<Image>> images;
   std::string error;
 };
@@ -190,7 +190,7 @@ class Runs {
   }
 
   Json raced(Json json, const Entry& entry, const std::vector<Executable>& executables) {
-    // Times need operands, not a reference.
+    // Timing needs operands but no reference.
     const Reference reference = Reference::compute(entry.problem, 1, 0, {1e6, 1e4});
     TimingOptions timing;
     timing.race_rounds = options_.rounds;

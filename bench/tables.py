@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Writes the tables of README.md, docs/ and bench/results/README.md from bench/results/*.json: each stands between
-a line `<!-- table KIND NAMES -->` and `<!-- end -->`. With --check it changes nothing and fails when one is old, or the
-picture of bench/picture.py is.
+a line `<!-- table KIND NAMES -->` and `<!-- end -->`. With --check it changes nothing and fails if a table or a picture
+of bench/picture.py is old.
 
     tune NAME, serve NAME,.., ladder NAME, pack NAME
     compare NAME or NAME:TYPE      every shape of a run of bench/compare, or of one type in it
     types NAME,NAME,..             one row a type, over the runs of these names
     speeds NAME,NAME,..            the same in fewer columns
-    targets NAME,NAME,..           what bench/targets.json asks for beside what these runs reached
+    targets NAME,NAME,..           the targets of bench/targets.json next to the results of these runs
 """
 import fnmatch
 import hashlib
@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "docs" / "performance.md", ROOT / "docs" / "ladder.md", ROOT / "docs" / "notebook.md",
          ROOT / "docs" / "python.md", ROOT / "docs" / "drop_in.md", ROOT / "docs" / "coverage.md",
          ROOT / "docs" / "cost-model.md", ROOT / "docs" / "search.md", ROOT / "bench" / "results" / "README.md"]
-# What the picture shows: runs and kinds.
+# The runs and kinds of the picture.
 PICTURE = [("h200_compare", "f32"), ("h200_compare_bf16", "bf16"), ("h200_compare_f16", "f16"),
            ("h200_compare_tf32", "tf32"), ("h200_compare_f32x3", "f32x3"), ("h200_compare_f64", "f64"),
            ("h200_compare_i8", "i8"), ("h200_compare_e4m3", "e4m3:bf16")]
@@ -80,7 +80,7 @@ def host_time(measurement):
 
 
 def provenance(run):
-    """What a result must carry, in one line."""
+    """The facts that a result must have, in one line."""
     toolkit = run.get("toolkit") or (run["result"].get("toolkit") if "result" in run else None)
     return (f"`{run['command']}`, {run['gpu']}, driver {run['driver']}{', ' + toolkit if toolkit else ''}, "
             f"{run['max_sm_clock_mhz']:.0f} MHz at most, {run['power_limit_w']:.0f} W, "
@@ -131,7 +131,7 @@ def cublas_over_floor(shapes):
 
 
 def refusals(shapes):
-    """Why there is no time in a cuBLAS column: each reason once, with the shapes that it is said of."""
+    """Why there is no time in a cuBLAS column: each reason once, with its shapes."""
     said = {}
     for shape in shapes:
         for name, column in shape["columns"].items():
@@ -217,7 +217,7 @@ def ladder_hash():
 
 
 def picture_hash():
-    """Of the ratios that the picture shows."""
+    """Hash of the ratios in the picture."""
     shown = [(name, kind, [figures(s["shapes"], "ratio") for s in sections(load(name)) if s["kind"] == kind])
              for name, kind in PICTURE]
     return made_of(shown)
@@ -287,12 +287,12 @@ def duration(microseconds):
 
 
 def tflops_of(rung):
-    """Of a rung; older runs hold FLOP/s, as "flops"."""
+    """The speed of a rung in TFLOP/s; older runs have FLOP/s as "flops"."""
     return rung["tflops"] if "tflops" in rung else rung["flops"] and rung["flops"] / 1e12
 
 
 def arithmetic_of(rung):
-    """Of a rung; older runs hold it in the name only."""
+    """The arithmetic of a rung; older runs have it in the name only."""
     if "arithmetic" in rung:
         return rung["arithmetic"]
     return {"cpu": "f64", "tuned, tf32": "tf32", "tuned, f32x3": "f32x3"}.get(rung["name"], "f32")
@@ -360,7 +360,7 @@ def drop_in_table(name):
 
 
 def part_table(name):
-    """The table under "[key] ..." of a text file: what was counted or put together by hand has its place there, too."""
+    """The table under "[key] ..." of a text file, for results that were counted or composed by hand."""
     file, _, key = name.partition(":")
     text = (ROOT / "bench" / "results" / f"{file}.txt").read_text()
     found = re.search(rf"^\[{key}\].*\n((?:\|.*\n)+)", text, flags=re.M)

@@ -1,5 +1,5 @@
 // The loss of sizes that were not tuned. Each random problem is served from a database, or from the
-// portfolio alone, as if it were new. Its own search's winner and cuBLAS run in the same race.
+// portfolio alone, as if it were new. The winner of its own search and cuBLAS run in the same race.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -36,19 +36,19 @@ struct Options {
   bool portfolio = false, without_best = false, json = false;
 };
 
-/// One problem's times in us, of one race; 0: not there.
+/// The times of one problem in us, from one race; 0: missing.
 struct Row {
   Problem problem;
   std::string match, why_not;
   double served = 0, tuned = 0, oracle = 0, cublas = 0;
   Candidate served_by, tuned_by, oracle_by;
-  /// The table's candidates: expected, and measured (0: not valid) outside the race.
+  /// Candidates of the table: expected times, and times measured outside the race (0: not valid).
   std::vector<Resolver::Expected> table;
   std::vector<double> measured;
 };
 
-/// Log-uniform sizes, any layout, half of them with rows of multiples of 16 elements; at most 1e12
-/// floating-point operations and 1 GiB of operands.
+/// Draws problems with log-uniform sizes and any layout; in half of them rows are multiples of 16
+/// elements. At most 1e12 floating-point operations and 1 GiB of operands.
 class Draw {
  public:
   explicit Draw(const Options& options) : options_(options), generator_(options.seed) {}
@@ -104,7 +104,7 @@ class Bench {
   Row run(const Problem& problem) {
     Row row;
     row.problem = problem;
-    // As if this very problem had not been measured.
+    // Resolves as if this very problem had not been measured.
     const std::string gpu = gpu_key(device_);
     std::vector<Winner> winners;
     std::vector<Record> general;
@@ -134,7 +134,7 @@ class Bench {
   }
 
  private:
-  /// Its own search, from nothing; the table's candidates; then the best of each in one race.
+  /// Searches from nothing, measures the table's candidates, then races the best of each.
   void measure(Row& row) {
     std::optional<Winner> own = own_.winner(row.problem, gpu_key(device_));
     if (!own) {
@@ -199,7 +199,7 @@ class Bench {
   std::unique_ptr<Evaluator> evaluator_;
 };
 
-/// Ratios above 1 mean that the second time is the shorter one.
+/// Ratios above 1 mean that the second time is shorter.
 struct Summary {
   std::size_t count = 0;
   double mean = 0, least = 0;
@@ -299,7 +299,7 @@ int run(const Options& options) {
     Json problems = Json::array();
     for (int i = 0; i < options.count && !interrupted; ++i) {
       Row row = bench.run(draw(*kind));
-      if (interrupted) break;  // it was cut short
+      if (interrupted) break;  // the search was interrupted
       rows.push_back(std::move(row));
       failed |= !rows.back().why_not.empty();
       problems.push_back(json_of(rows.back()));

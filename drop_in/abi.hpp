@@ -3,8 +3,8 @@
 #include <cstdint>
 
 /// The part of cuBLAS's binary interface that the drop-in answers, as plain values. The numbers are
-/// those of cublas_api.h, cublasLt.h and library_types.h of CUDA 12 and 13; neither header nor
-/// library is needed to build.
+/// those of cublas_api.h, cublasLt.h and library_types.h of CUDA 12 and 13. The build needs neither
+/// the headers nor the library.
 namespace tilewise::drop_in {
 
 using Status = int;  // cublasStatus_t
@@ -13,10 +13,10 @@ using Handle = void*;
 
 inline constexpr int kNotTransposed = 0, kTransposed = 1, kConjugate = 2;  // cublasOperation_t
 inline constexpr int kPointersOnHost = 0;                                  // cublasPointerMode_t
-// cublasGemmAlgo_t: the library's own choice, by two names.
+// cublasGemmAlgo_t: the library's own choice, under two names.
 inline constexpr int kAnyAlgorithm = -1, kAnyTensorAlgorithm = 99;
 
-// cublasMath_t: a mode, and a flag that concerns sums in lower precision.
+// cublasMath_t: a mode, and a flag for sums in lower precision.
 inline constexpr int kDefaultMath = 0, kTensorOpMath = 1, kTf32Math = 3;
 inline constexpr int kNoReducedSums = 16;
 
@@ -41,7 +41,7 @@ inline constexpr int kLtType = 0, kLtOrder = 1, kLtRows = 2, kLtColumns = 3, kLt
                      kLtBatch = 5, kLtStride = 6, kLtPlane = 7, kLtBatchMode = 8;
 inline constexpr int kLtColumnMajor = 0;
 
-/// The contents of cublasLt's descriptors, which are opaque but of a fixed size.
+/// The contents of cublasLt's descriptors, which are opaque but have a fixed size.
 struct LtProduct {
   std::uint64_t data[32];
 };

@@ -20,9 +20,10 @@
 namespace tilewise::drop_in {
 namespace {
 
-// How much shorter our time must be: measured, and expected.
+// Our time over that of cuBLAS must be below this: measured, and expected.
 constexpr double kMeasured = 0.99, kExpected = 0.9;
-// How far the nearest measured problem may be, in log2 of the sizes, for an expectation of cuBLAS.
+// The largest distance of the nearest measured problem, in log2 of the sizes, from which a time of
+// cuBLAS is predicted.
 constexpr double kNear = 1;
 
 MatmulOptions options_of(const std::string& device, bool compile) {
@@ -33,7 +34,7 @@ MatmulOptions options_of(const std::string& device, bool compile) {
   return options;
 }
 
-/// Without what a call says beside sizes, batch, layout and types.
+/// Keeps layout, sizes, batch and types only.
 Problem key_of(const Problem& problem) {
   Problem key;
   set_layout(key, layout_of(problem));
@@ -69,31 +70,31 @@ std::optional<Products> products_to_answer(const Settings& settings) noexcept {
       if (const auto database = Database::open_if_any(default_database_path()))
         problems = database->problems_faster_than_baselines(kMeasured);
     return std::optional<Products>(std::in_place, problems);
-  } catch (const std::exception&) {  // the first product that is looked at reports the error
+  } catch (const std::exception&) {  // the first product that is checked reports the error
     return std::nullopt;
   }
 }
 
-/// What the database had when the device was first used.
+/// The database's contents when the device was first used.
 struct Answerer::Stored {
-  /// A process that only records needs no database, and goes on beside a damaged one.
+  /// A process that only records needs no database and ignores a damaged one.
   Stored(const std::string& which, bool with_database)
       : opened(open_device(which)), device(opened.get()), gpu(gpu_key(device->info())) {
     if (with_database) database = Database::open_if_any(default_database_path());
   }
-  std::unique_ptr<Device> opened;  ///< until the Matmul has it
+  std::unique_ptr<Device> opened;  ///< until the Matmul takes it
   Device* device;
   std::string gpu;
   std::optional<Database> database;
   Once all_read;
-  std::vector<Baseline> all;  ///< of the GPU, for predictions
+  std::vector<Baseline> all;  ///< all baselines of the GPU, for predictions
 };
 
 Answerer::Answerer(const std::string& device, const Settings& settings)
     : stored_(std::make_unique<Stored>(device, settings.record.empty())),
       predict_(settings.predict),
       always_(settings.always) {
-  // No call of an application waits for a compiler.
+  // No call of an application may wait for a compiler.
   if (stored_->database || always_)
     matmul_ = std::make_unique<Matmul>(
         make_matmul(parts_for(std::move(stored_->opened), options_of(device, always_))));
@@ -119,7 +120,7 @@ Decision Answerer::decide(const Problem& problem) {
     decision.why = Why::unloaded;
     return decision;
   }
-  // Where an image is missing, another kernel serves the problem: its time is not the one above.
+  // If an image is missing, another kernel serves the problem, and its time is not the one above.
   const Candidate serving = resolution_of(*matmul_, problem).candidate;
   if (!always_ && serving != chosen) decision.why = Why::unloaded;
   decision.workspace = plan_of(serving, problem, stored_->device->info()).workspace_bytes > 0;
@@ -141,7 +142,7 @@ Decision Answerer::by_records(const Problem& problem) {
   return decision;
 }
 
-/// cuBLAS is expected to take what it took for the nearest problem of the same layout and alignment
+/// The expected time of cuBLAS is its time for the nearest problem of the same layout and alignment
 /// that has a winner, scaled as the cost model scales that winner from one problem to the other.
 Decision Answerer::by_prediction(const Problem& problem) {
   stored_->all_read.call([this] { stored_->all = stored_->database->baselines({}, stored_->gpu); });

@@ -12,46 +12,47 @@
 
 namespace tilewise::drop_in {
 
-/// Whether a problem is answered, and the times that say so, in us.
+/// Whether a problem is answered, and the times that decide it, in us.
 struct Decision {
   Why why = Why::untuned;  ///< none: it is answered
   bool predicted = false;
-  bool workspace = false;       ///< its plan needs one
+  bool workspace = false;       ///< the plan needs a workspace
   double ours = 0, cublas = 0;  ///< 0: not known
 };
 
-/// Products by sizes, batch, layout and types. Immutable; thread-safe.
+/// Products with sizes, batch, layout and types only. Immutable; thread-safe.
 class Products {
  public:
   explicit Products(const std::vector<Problem>& problems);
-  /// Whether the call may be one of them: by its math mode and alignments it may not.
+  /// Whether the call may be one of the products; its math mode and alignments may still exclude
+  /// it.
   bool may_have(const Gemm& gemm) const;
 
  private:
   std::unordered_set<Problem> keys_;
 };
 
-/// All products that a record may answer, damaged rows aside: others are passed through without a
-/// further look, at a fraction of its cost. Empty where others may be answered, too, or where each
-/// product counts (a report, a record), and where the database cannot be read.
+/// All products that a record may answer, except damaged rows. Other products are passed through
+/// without a further check, at a fraction of its cost. Empty if other products may be answered too,
+/// if each product counts (a report, a record), or if the database cannot be read.
 std::optional<Products> products_to_answer(const Settings& settings) noexcept;
 
-/// One device: its Matmul, and the decisions by its database.
+/// One device: its Matmul, and the decisions from its database.
 class Answerer {
  public:
-  /// `device` as MatmulOptions::device. Throws what Matmul's constructor does.
+  /// `device`: see MatmulOptions::device. Throws the errors of Matmul's constructor.
   Answerer(const std::string& device, const Settings& settings);
   ~Answerer();
   Answerer(const Answerer&) = delete;
   Answerer& operator=(const Answerer&) = delete;
 
-  /// A problem is answered where its own record, measured on this GPU, is faster by 1% than every
-  /// way of cuBLAS that was measured for it, and its kernel is stored; with Settings::predict also
-  /// where the expected time is shorter by 10% than what is expected of cuBLAS. Loads the kernel.
-  /// Not in a stream capture. Thread-safe.
+  /// Decides whether a problem is answered, and loads the kernel if so. Requires that the problem's
+  /// own record, measured on this GPU, is faster by 1% than every method of cuBLAS measured for it,
+  /// and that its kernel is stored. With Settings::predict an expected time that is shorter by 10%
+  /// than the expected time of cuBLAS is also enough. Not allowed in a stream capture. Thread-safe.
   Decision decide(const Problem& problem);
   Device& device();
-  /// Enqueues the product. Throws what Matmul does; then nothing was enqueued.
+  /// Enqueues the product. Throws the errors of Matmul; then nothing was enqueued.
   void multiply(const Problem& problem, const Call& call) { (*matmul_)(problem, call); }
 
  private:

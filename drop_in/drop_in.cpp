@@ -12,9 +12,9 @@
 namespace tilewise::drop_in {
 namespace {
 
-// Different problems that are kept; further ones are passed through.
+// The most distinct problems that are kept; further ones are passed through.
 constexpr std::size_t kMostEntries = 65'536;
-// The last problems of a thread, found without a lock.
+// The number of a thread's last problems, which are found without a lock.
 constexpr std::size_t kRemembered = 64;
 
 struct Slot {
@@ -51,7 +51,7 @@ DropIn& DropIn::of_process() {
     std::atexit([] { of_process().finish(); });
     return fresh;
   }();
-  // Behind the initialisation, which the function below waits for.
+  // Runs after the initialisation of `made`, which the function below waits for.
   static const bool has_signals = [] {
     const Settings& settings = made->settings_;
     if (!settings.record.empty() || !settings.report.empty())
@@ -66,7 +66,7 @@ DropIn::DropIn(Settings settings)
     : settings_(std::move(settings)), generation_(fork_generation()) {}
 
 bool DropIn::may_answer(const Gemm& gemm) {
-  if (generation_ != fork_generation()) return false;  // a reader may be gone that was at work
+  if (generation_ != fork_generation()) return false;  // its readers may be gone
   products_read_.call([this] { products_ = products_to_answer(settings_); });
   return !products_ || products_->may_have(gemm);
 }
@@ -86,7 +86,7 @@ OfDevice& DropIn::of_device(int device) {
   return found->second;
 }
 
-/// Null where the product is passed through, for the reason in `why`.
+/// Null if the product is passed through, for the reason in `why`.
 Entry* DropIn::entry_of(const Product& product, int device, Circumstances& circumstances,
                         Why& why) {
   const std::array<std::int64_t, 3> leading =
@@ -142,7 +142,7 @@ DropIn::Outcome DropIn::consider(const Gemm& gemm, Circumstances& circumstances)
       return pass(Why::arguments);
     if (why == Why::none && !circumstances.scalars_on_host) why = Why::scalars;
     if (why == Why::none && !circumstances.all_multiprocessors) why = Why::multiprocessors;
-    // A graph with nodes that allocate cannot be cloned: cuBLAS has its workspace already.
+    // A graph with nodes that allocate cannot be cloned; cuBLAS has its workspace already.
     if (why == Why::none && entry->decision.workspace &&
         entry->there->answerer->device().capturing(circumstances.stream))
       why = Why::capture;
@@ -159,7 +159,7 @@ DropIn::Outcome DropIn::consider(const Gemm& gemm, Circumstances& circumstances)
     entry->answered.fetch_add(1, kRelaxed);
     return {true, nullptr};
   } catch (const Error& error) {
-    // Operands that overlap, for example: cuBLAS may take them.
+    // The operands may overlap, for example, which cuBLAS may accept.
     if (error.kind() == ErrorKind::invalid_argument) return pass(Why::arguments);
     fail(device, error.what());
   } catch (const std::exception& error) {
@@ -174,7 +174,7 @@ void DropIn::fail(int device, const char* what) noexcept {
     devices_[device].failed = true;
     if (std::exchange(said_, true)) return;
     std::cerr << "tilewise: cuBLAS answers all products from here on: " << what << std::endl;
-  } catch (...) {  // without memory for a message there is none
+  } catch (...) {  // too little memory for a message
   }
 }
 
@@ -182,7 +182,7 @@ Samples::Sample* DropIn::begin_timing(Entry& entry, Stream stream) noexcept {
   try {
     Device& device = entry.there->answerer->device();
     return device.capturing(stream) ? nullptr : entry.samples.begin(device, stream);
-  } catch (...) {  // the record lacks this time
+  } catch (...) {  // this time is missing in the record
     return nullptr;
   }
 }
@@ -190,7 +190,7 @@ Samples::Sample* DropIn::begin_timing(Entry& entry, Stream stream) noexcept {
 void DropIn::end_timing(Entry& entry, Samples::Sample& sample, Stream stream) noexcept {
   try {
     entry.samples.end(sample, stream);
-  } catch (...) {  // likewise
+  } catch (...) {  // the same
   }
 }
 

@@ -17,15 +17,15 @@
 
 namespace tilewise::drop_in {
 
-/// What a call says beside its operands.
+/// The state of a call apart from its operands.
 struct Circumstances {
   Stream stream = nullptr;
   int math = kDefaultMath;  ///< the handle's cublasMath_t
   bool scalars_on_host = true;
   bool all_multiprocessors = true;
   Handle handle = nullptr;
-  /// Asks `handle` for all but the math mode; null: all is known. False where it cannot be asked.
-  /// A call that is passed through in any case needs no answer, and each takes some 30 ns.
+  /// Reads all fields but the math mode from `handle`; false if it cannot. Null: all fields are
+  /// known. Skips these queries (30 ns each) for calls that pass through anyway.
   bool (*ask)(Circumstances& of) = nullptr;
 
   bool complete() {
@@ -34,7 +34,7 @@ struct Circumstances {
   }
 };
 
-/// Times a few of a problem's calls on the device, for the record. Thread-safe.
+/// Times the first calls of a problem on the device, for the record. Thread-safe.
 class Samples {
  public:
   static constexpr int kMost = 8;
@@ -42,11 +42,11 @@ class Samples {
     std::unique_ptr<Event> begin, end;
     bool ended = false;  ///< `end` was recorded
   };
-  /// Before the call; null after kMost of them. Throws Error(device).
+  /// Call before the timed call. Returns null after kMost samples. Throws Error(device).
   Sample* begin(Device& device, Stream stream);
-  /// After it.
+  /// Call after the timed call.
   void end(Sample& sample, Stream stream);
-  /// The mean time in us of those that the device has reached; 0 without any.
+  /// The mean time in us of the samples that the device has completed; 0 without any.
   double mean_us();
 
  private:
@@ -54,57 +54,57 @@ class Samples {
   std::vector<std::unique_ptr<Sample>> samples_;
 };
 
-/// Null and failed where there is no such GPU, or after a fault.
+/// Without such a GPU `answerer` is null. `failed` is true then and after a fault.
 struct OfDevice {
   std::unique_ptr<Answerer> answerer;
   std::atomic<bool> failed{false};
 };
 
-/// A problem that the process has multiplied on one device; in a record also with these leading
+/// A problem that the process has multiplied on one device; for a record, one per set of leading
 /// dimensions. Never removed.
 struct Entry {
   Problem problem;
   OfDevice* there = nullptr;
-  std::array<std::int64_t, 3> leading{};  ///< of our A, B, C; zeros without a record
+  std::array<std::int64_t, 3> leading{};  ///< of Call's A, B, C; zeros without a record
   int device = 0;
   Decision decision;
   std::atomic<std::uint64_t> answered{0}, passed{0};
   Samples samples;
 };
 
-/// The drop-in of a process. Its functions throw nothing. Thread-safe.
+/// The drop-in of a process. Its functions do not throw. Thread-safe.
 class DropIn {
  public:
-  /// Made at the first product; never destroyed. finish() is called at the end of the process,
-  /// before CUDA ends, which began earlier.
+  /// Made at the first product; never destroyed. finish() is called at the end of the process.
+  /// CUDA, which began earlier, ends after it.
   static DropIn& of_process();
   explicit DropIn(Settings settings);
 
   struct Outcome {
     bool answered = false;
-    Entry* timed = nullptr;  ///< whose call to cuBLAS is to be timed
+    Entry* timed = nullptr;  ///< problem whose call to cuBLAS is to be timed
   };
-  /// False for a product that is passed through without a count: one that no record would answer,
-  /// and each in a forked child.
+  /// False for a product that is passed through without being counted: one that no record would
+  /// answer, and every product in a forked child.
   bool may_answer(const Gemm& gemm);
-  /// Where may_answer() is true: answers the product, or counts why not. After a fault (said once)
-  /// nothing is answered on that device.
+  /// Answers a product for which may_answer() is true, or counts the reason why not. After a fault,
+  /// which is reported once, nothing is answered on that device.
   Outcome consider(const Gemm& gemm, Circumstances& circumstances) noexcept;
-  /// Counts a call that no product could be made of.
+  /// Counts a call from which no product could be made.
   void count(Why why) noexcept { whys_[static_cast<std::size_t>(why)].fetch_add(1, kRelaxed); }
-  /// Before and after the timed call; null where it is not timed.
+  /// Enclose the timed call; begin_timing() returns null if the call is not timed.
   Samples::Sample* begin_timing(Entry& entry, Stream stream) noexcept;
   void end_timing(Entry& entry, Samples::Sample& sample, Stream stream) noexcept;
 
-  /// What Settings ask for at the end of the process, once: the report, the record.
+  /// Writes the report and the record, if Settings require them, once, at the end of the process.
   void finish() noexcept;
 
-  std::uint64_t answered();  ///< products
+  std::uint64_t answered();  ///< number of products
 
   /// The report's text.
   std::string report();
-  /// A list of problems as `autotune --problems` reads it: with counts, mean times and leading
-  /// dimensions; the weights are the times spent.
+  /// A list of problems in the format of `autotune --problems`, with counts, mean times and leading
+  /// dimensions. The weights are the total times.
   std::string record();
 
  private:
@@ -124,7 +124,7 @@ class DropIn {
   void fail(int device, const char* what) noexcept;
 
   const Settings settings_;
-  const std::uint32_t generation_;  ///< of the process that made it
+  const std::uint32_t generation_;  ///< of the process that made this object
   Once products_read_;
   std::optional<Products> products_;  ///< read at the first product
   std::array<std::atomic<std::uint64_t>, kWhys> whys_{};

@@ -13,7 +13,7 @@ using GetOfMatrix = Status(const LtMatrix*, int, void*, std::size_t, std::size_t
 Real<GetOfProduct> product_attribute("cublasLtMatmulDescGetAttribute");
 Real<GetOfMatrix> matrix_attribute("cublasLtMatrixLayoutGetAttribute");
 
-/// An attribute, or `otherwise` where this version of cublasLt has it not.
+/// An attribute, or `otherwise` if this version of cublasLt does not have it.
 template <class Value, class Function, class Described>
 Value attribute(Real<Function>& real, const Described* described, int name, Value otherwise) {
   Value value = otherwise;
@@ -23,7 +23,7 @@ Value attribute(Real<Function>& real, const Described* described, int name, Valu
   return value;
 }
 
-/// What a description says.
+/// The contents of a call's descriptors.
 struct Said {
   Why why = Why::none;
   int compute = 0, scalar = 0, op_a = 0, op_b = 0;
@@ -53,7 +53,7 @@ Said read(const LtProduct* product, const std::array<const LtMatrix*, 4>& matric
   for (const int pointer :
        {kLtScaleA, kLtScaleB, kLtScaleC, kLtScaleD, kLtAmax, kLtScaleOut, kLtEmulation})
     plain = plain && of(pointer, static_cast<const void*>(nullptr)) == nullptr;
-  // Of CUDA 12: chunks of a product that other kernels wait for; numbers, then addresses.
+  // CUDA 12: chunks of a product that other kernels wait for; first numbers, then addresses.
   for (int sync = kLtSyncFirst; sync <= kLtSyncLast; ++sync)
     plain = plain && (sync < kLtSyncLast - 1 ? of(sync, std::int32_t{0}) == 0
                                              : of(sync, std::uint64_t{0}) == 0);
@@ -78,13 +78,13 @@ Said read(const LtProduct* product, const std::array<const LtMatrix*, 4>& matric
   return said;
 }
 
-/// The contents of all descriptions of a call: equal contents say the same.
+/// The contents of all descriptors of a call, which are the key of the cache.
 struct Contents {
   LtProduct product;
   std::array<LtMatrix, 4> matrices;
 };
 
-/// The last descriptions of a thread.
+/// One of the last descriptor sets of a thread.
 struct Known {
   bool filled = false;
   Contents contents;
@@ -93,7 +93,8 @@ struct Known {
 constexpr std::size_t kKnown = 16;
 thread_local std::array<Known, kKnown> known;
 
-/// Whether descriptions have the size of LtProduct: since CUDA 13. Earlier ones are shorter.
+/// Whether descriptors have the size of LtProduct, which is so since CUDA 13. Earlier ones are
+/// shorter.
 bool sizes_are_known() {
   static Real<std::size_t()> version("cublasLtGetVersion");
   static const bool are_known = version.get() && version.get()() >= 130'000;

@@ -3,7 +3,7 @@
 
 namespace tilewise::drop_in {
 
-/// What cublasLtMatmul() is given beside the stream.
+/// The arguments of cublasLtMatmul() except the stream.
 struct LtCall {
   const LtProduct* product = nullptr;
   const void* alpha = nullptr;
@@ -18,9 +18,8 @@ struct LtCall {
   const LtMatrix* d_matrix = nullptr;
 };
 
-/// The product of a call without an epilogue, with scalars on the host and with D in place of C.
-/// Descriptions are read by cublasLt's own functions, and remembered by their contents.
-/// Thread-safe.
+/// The product of a call; requires no epilogue, scalars on the host, and D as C. Descriptors are
+/// read by cublasLt's own functions and cached by their contents. Thread-safe.
 Why gemm_of(const LtCall& call, Gemm& gemm);
 
 }  // namespace tilewise::drop_in

@@ -12,7 +12,7 @@
 namespace tilewise::drop_in {
 namespace {
 
-/// NVIDIA_TF32_OVERRIDE=0: no library computes in TF32, even where a call allows it.
+/// Whether NVIDIA_TF32_OVERRIDE=0 is set: no library computes in TF32, even if a call allows it.
 bool tf32_is_forbidden() {
   static const bool forbidden = [] {
     const char* value = std::getenv("NVIDIA_TF32_OVERRIDE");
@@ -35,7 +35,7 @@ StridedArray elements_of(const Matrix& x, std::int64_t rows, std::int64_t column
 
 bool is_16_bit(DType type) { return type == DType::f16 || type == DType::bf16; }
 
-/// Sets accumulator and mode: never a lower precision than asked for.
+/// Sets accumulator and mode. The precision is never lower than the call requires.
 Why set_arithmetic(const Gemm& gemm, int math, Problem& problem) {
   const int mode = math & ~kNoReducedSums;
   const bool plain = mode == kDefaultMath || mode == kTensorOpMath || mode == kTf32Math;
@@ -49,7 +49,7 @@ Why set_arithmetic(const Gemm& gemm, int math, Problem& problem) {
       break;
     case kCompute32:
       if (problem.a.type == DType::f32) {
-        // Down-conversion is allowed there, and was not measured.
+        // This mode allows down-conversion, which was not measured.
         if (mode == kTensorOpMath) return Why::precision;
         if (mode == kTf32Math && !tf32_is_forbidden()) problem.math = MathMode::tf32;
       } else if (is_fp8(problem.a.type)) {
@@ -139,7 +139,7 @@ Why product_of(const Gemm& gemm, int math, Product& product) {
   problem.pointers = false;
   if (gemm.b.ld < min_lda(problem) || gemm.a.ld < min_ldb(problem) || gemm.c.ld < min_ldc(problem))
     return Why::arguments;
-  // cuBLAS takes a C that shares elements with A or B.
+  // cuBLAS accepts a C that shares elements with A or B.
   const StridedArray of_c = elements_of(gemm.c, gemm.m, gemm.n, gemm.batch, *c);
   const StridedArray of_a =
       elements_of(gemm.a, second ? gemm.k : gemm.m, second ? gemm.m : gemm.k, gemm.batch, *b);

@@ -11,37 +11,37 @@ namespace tilewise::drop_in {
 
 /// Why a call goes to cuBLAS.
 enum class Why : std::uint8_t {
-  none,             ///< it does not
-  off,              ///< the drop-in is off, or has failed
+  none,             ///< the call does not go to cuBLAS
+  off,              ///< the drop-in is off or has failed
   arguments,        ///< an empty product, or arguments that cuBLAS may refuse
-  overlap,          ///< C shares an element with A or B, or may
+  overlap,          ///< C shares or may share an element with A or B
   types,            ///< types or arithmetic without a kernel
   precision,        ///< a mode with other results: pedantic, emulated, down-converting
-  algorithm,        ///< one is asked for by its number
+  algorithm,        ///< the call names an algorithm by its number
   scalars,          ///< alpha and beta are in device memory
-  described,        ///< cublasLt: an epilogue, scales, an order, or C apart from D
+  described,        ///< cublasLt: an epilogue, scales, an order, or C other than D
   multiprocessors,  ///< the caller limits the number of multiprocessors
-  capture,          ///< inside a stream capture, and not loaded, or with a workspace
-  context,          ///< no CUDA context is current, or not the primary one of its device
-  many,             ///< more different problems than are kept
+  capture,          ///< inside a stream capture, and the kernel is not loaded or needs a workspace
+  context,          ///< no CUDA context is current, or it is not its device's primary one
+  many,             ///< more distinct problems than are kept
   untuned,          ///< no record of this problem on this GPU
-  unmeasured,       ///< cuBLAS was not measured beside the record
+  unmeasured,       ///< cuBLAS was not measured together with the record
   slower,           ///< cuBLAS was faster
-  unloaded,         ///< its kernel is not stored
+  unloaded,         ///< the kernel is not stored
   recording,        ///< the process only records
 };
 inline constexpr std::size_t kWhys = static_cast<std::size_t>(Why::recording) + 1;
-/// In words, for people.
+/// The reason in words, for people.
 std::string_view to_string(Why why);
 
-/// A matrix as cuBLAS has it: column-major, sizes in elements.
+/// A matrix as cuBLAS describes it: column-major, sizes in elements.
 struct Matrix {
   const void* data = nullptr;
   int type = 0;
   std::int64_t ld = 0, stride = 0;
 };
 
-/// The arguments that all calls share. `compute` is a cublasComputeType_t, `scalar` a
+/// The arguments that all calls have. `compute` is a cublasComputeType_t, `scalar` a
 /// cudaDataType_t.
 struct Gemm {
   int op_a = 0, op_b = 0;
@@ -49,7 +49,7 @@ struct Gemm {
   Matrix a, b, c;
   std::int64_t batch = 1;
   int compute = 0, scalar = 0;
-  bool fast_sums = false;  ///< sums of 8-bit floats need not be promoted
+  bool fast_sums = false;  ///< sums of 8-bit floats need no promotion
   const void* alpha = nullptr;
   const void* beta = nullptr;
   int algorithm = kAnyAlgorithm;  ///< a cublasGemmAlgo_t
@@ -60,18 +60,18 @@ struct Product {
   Call call;  ///< without scalars and stream
 };
 
-/// The same product in row-major terms, where a column-major matrix is its transpose:
-/// C^T = op(B)^T op(A)^T, with A and B, m and n, and the letters of the layout swapped. `math` is
-/// the handle's cublasMath_t (cublasLt: kDefaultMath). Reads no memory but the arguments. The
-/// reason where no kernel of ours may answer.
+/// Sets `product` to the same product in row-major terms, in which a column-major matrix is its
+/// transpose: C^T = op(B)^T op(A)^T, so A and B, m and n, and the letters of the layout are
+/// swapped. `math` is the handle's cublasMath_t (cublasLt: kDefaultMath). Reads no memory except
+/// the arguments. Returns the reason if no kernel may answer.
 Why product_of(const Gemm& gemm, int math, Product& product);
 
-/// In row-major terms; only of operations that cuBLAS has.
+/// The layout in row-major terms. Requires operations that cuBLAS has.
 Layout layout_of(const Gemm& gemm);
 
-/// Whether a cudaDataType_t is one that alpha and beta may have.
+/// Whether alpha and beta may have this cudaDataType_t.
 bool is_scalar(int type);
-/// alpha or beta, of such a type.
+/// The value of alpha or beta of such a type.
 double scalar_of(const void* from, int type);
 
 }  // namespace tilewise::drop_in

@@ -11,7 +11,7 @@
 namespace tilewise::drop_in {
 namespace {
 
-/// The files of loaded libraries called libcublas.so or libcublasLt.so, with any version.
+/// The paths of loaded libraries named libcublas.so or libcublasLt.so, with any version.
 std::vector<std::string> loaded_libraries() {
   std::vector<std::string> paths;
   dl_iterate_phdr(
@@ -28,7 +28,7 @@ std::vector<std::string> loaded_libraries() {
 
 void* find_in(const std::string& path, int flags, const char* name) {
   void* library = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL | flags);
-  return library ? dlsym(library, name) : nullptr;  // the handle is kept: it is never unloaded
+  return library ? dlsym(library, name) : nullptr;  // kept open: never unloaded
 }
 
 }  // namespace

@@ -3,18 +3,18 @@
 
 namespace tilewise::drop_in {
 
-/// The address of a function of cuBLAS or cublasLt in the library that the process uses: behind
-/// this one in the loader's order, else in the file that TILEWISE_CUBLAS names, else in a loaded
-/// library of that name (programs that load it at run time have it out of that order). Null where
-/// there is none.
+/// The address of a function of cuBLAS or cublasLt in the library that the process uses: the one
+/// after this library in the loader's order, otherwise the file in TILEWISE_CUBLAS, otherwise a
+/// loaded library of that name (a program that loads it at run time has it outside of that order).
+/// Null if there is none.
 void* find_real(const char* name);
 
-/// A function of the real library, found at its first use. Thread-safe.
+/// A function of the real library, which is found at its first use. Thread-safe.
 template <class Function>
 class Real {
  public:
   constexpr explicit Real(const char* name) : name_(name) {}
-  /// Null where there is none; then the next call looks again.
+  /// Null if there is none; then the next call searches again.
   Function* get() {
     void* known = found_.load(std::memory_order_acquire);
     if (!known) [[unlikely]] {

@@ -1,4 +1,4 @@
-// What a process says at its end: the report, and the record for `autotune --problems`.
+// The output of a process at its end: the report, and the record for `autotune --problems`.
 #include <unistd.h>
 
 #include <algorithm>
@@ -149,7 +149,7 @@ void DropIn::finish() noexcept {
       std::cerr << report() << std::flush;
     else
       write(settings_.report, report());
-  } catch (...) {  // the application's exit goes on
+  } catch (...) {  // the application's exit continues
   }
 }
 

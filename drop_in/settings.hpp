@@ -7,11 +7,12 @@ namespace tilewise::drop_in {
 struct Settings {
   bool on = true;        ///< TILEWISE_DROP_IN=0: everything is passed through
   bool predict = false;  ///< TILEWISE_DROP_IN_PREDICT=1
-  /// TILEWISE_DROP_IN_ALWAYS=1, for tests: whatever a kernel can answer, compiled where necessary.
+  /// TILEWISE_DROP_IN_ALWAYS=1, for tests: answers all that a kernel can compute; compiles if
+  /// necessary.
   bool always = false;
   std::string report;  ///< TILEWISE_DROP_IN_REPORT: "1" (standard error) or a file; empty: none
-  /// TILEWISE_DROP_IN_RECORD: the start of a file's name, to which the process adds "." and its
-  /// number. Nothing is answered.
+  /// TILEWISE_DROP_IN_RECORD: the prefix of a file name, to which "." and the process id are added.
+  /// Nothing is answered.
   std::string record;
   std::string device;  ///< TILEWISE_DROP_IN_DEVICE: "host" for tests; empty: the current GPU
 };

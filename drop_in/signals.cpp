@@ -13,13 +13,14 @@ namespace {
 
 constexpr int kSignals[] = {SIGTERM, SIGINT, SIGHUP};
 
-std::atomic<int> to_thread{-1};  // a pipe
+std::atomic<int> to_thread{-1};  // write end of a pipe
 std::atomic<pid_t> owner{0};
 
-/// Further signals change nothing: the process ends once `finish` returns.
+/// Passes a signal to the thread. Further signals have no effect: the process ends once `finish`
+/// returns.
 void tell_thread(int signal) {
   const int before = errno;
-  if (owner != getpid()) {  // a child: it has no such thread
+  if (owner != getpid()) {  // a child has no such thread
     std::signal(signal, SIG_DFL);
     raise(signal);
   } else {
@@ -43,7 +44,7 @@ void wait_for_signal(int from, void (*finish)()) {
 void finish_on_signals(void (*finish)()) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return;
-  // No signal of the program is handled on the thread.
+  // The thread handles no signal of the program.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -51,7 +52,7 @@ void finish_on_signals(void (*finish)()) {
     std::thread(wait_for_signal, ends[0], finish).detach();
     to_thread = ends[1];
     owner = getpid();
-  } catch (...) {  // without a thread signals end the process as ever
+  } catch (...) {  // without the thread, signals end the process as usual
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (owner == 0) return;

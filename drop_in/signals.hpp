@@ -2,9 +2,9 @@
 
 namespace tilewise::drop_in {
 
-/// Calls `finish` on a thread of its own when the process gets SIGTERM, SIGINT or SIGHUP, and then
-/// ends it by that signal. Signals that the program handles or ignores at this call, or handles
-/// later, are its own. Once in a process; without effect in its children by fork().
+/// On SIGTERM, SIGINT or SIGHUP, calls `finish` on its own thread and then ends the process by that
+/// signal. Signals that the program handles or ignores before this call, or handles later, stay
+/// with the program. Call once in a process. It has no effect in children made by fork().
 void finish_on_signals(void (*finish)());
 
 }  // namespace tilewise::drop_in

@@ -16,15 +16,15 @@ constexpr double kShrink = 1;   // regularisation: rows of value 0 added to each
 
 }  // namespace
 
-/// Data that all nodes of a fit share.
+/// Data shared by all nodes of a fit.
 struct BoostedTrees::Growing {
   std::span<const Row> rows;
   const Options& options;
-  std::vector<std::vector<int>> values;  // of each feature, ascending
+  std::vector<std::vector<int>> values;  // values of each feature, ascending
   std::vector<std::vector<std::uint8_t>>
       ranks;                          // [feature][row]: index of the row's value in `values`
-  std::vector<double> left;           // per row: the residual after the trees so far
-  std::vector<std::size_t> features;  // that this tree may split on
+  std::vector<double> left;           // residual of each row after the trees so far
+  std::vector<std::size_t> features;  // features that this tree may split on
 };
 
 void BoostedTrees::fit(std::span<const Row> rows, std::mt19937_64& generator,
@@ -132,9 +132,8 @@ double BoostedTrees::leaf_of(std::size_t node, const std::vector<int>& features)
   return at->value();
 }
 
-/// A step of a walk waits for its node, so the walks of a few trees are made side by side, without
-/// branches: a leaf steps to itself, since its comparison fails and its right node is at distance
-/// 0.
+/// Walks of kAbreast trees are interleaved, because each step waits for its node. The walks have no
+/// branches: a leaf steps to itself, since its comparison fails and its right node has distance 0.
 double BoostedTrees::operator()(const std::vector<int>& features) const {
   constexpr std::size_t kAbreast = 8;
   std::array<int, Node::kLeaf + 1> values;
@@ -149,8 +148,8 @@ double BoostedTrees::operator()(const std::vector<int>& features) const {
       moved = 0;
       for (std::uint32_t& place : at) {
         const Node node = nodes_[place];
-        // 1 or node.right. Compilers make a branch of a condition, which half of the time is
-        // mispredicted.
+        // The step is 1 or node.right. Compilers turn a condition into a branch, which is
+        // mispredicted half of the time.
         const std::uint32_t left = 0U - (values[node.feature] <= node.limit);
         const std::uint32_t step = node.right ^ ((node.right ^ 1U) & left);
         place += step;
@@ -165,7 +164,7 @@ double BoostedTrees::operator()(const std::vector<int>& features) const {
 
 namespace {
 
-// Bytes are in this machine's order, which is that of every machine with an NVIDIA GPU.
+// Bytes are in this machine's order: every machine with an NVIDIA GPU has the same.
 template <class T>
 void append(std::vector<std::uint8_t>& bytes, T value) {
   const auto* first = reinterpret_cast<const std::uint8_t*>(&value);
@@ -184,8 +183,8 @@ T take(std::span<const std::uint8_t>& bytes) {
 
 }  // namespace
 
-// The mean, then each tree's number of nodes and its nodes: feature, limit (of a leaf the value)
-// and, but for a leaf, the distance to the right node.
+// Format: the mean, then for each tree its number of nodes and its nodes. A node is its feature,
+// its limit (in a leaf the value) and, except in a leaf, the distance to the right node.
 std::vector<std::uint8_t> BoostedTrees::to_bytes() const {
   std::vector<std::uint8_t> bytes;
   append(bytes, mean_);
@@ -220,10 +219,10 @@ BoostedTrees BoostedTrees::from_bytes(std::span<const std::uint8_t> bytes, std::
       node.feature = take<std::uint8_t>(bytes);
       node.limit = take<std::int32_t>(bytes);
       if (node.is_leaf()) {
-        require(std::isfinite(node.value()));  // times are compared with one another
+        require(std::isfinite(node.value()));  // times are compared
       } else {
         node.right = take<std::uint16_t>(bytes);
-        // A walk goes forward inside its tree, so it ends at a leaf of it.
+        // A walk moves forward inside its tree, so it ends at one of its leaves.
         require(node.feature < features && node.right > 1 && i + node.right < nodes);
       }
       trees.nodes_.push_back(node);

@@ -32,7 +32,7 @@ Built build(const Candidate& candidate, const KernelTemplate& kernel, const Prob
       return built;
     }
     built.compiled |= made.compiled;
-    if (made.compiled) limits.latest = Patience::Clock::time_point::max();  // what is begun ends
+    if (made.compiled) limits.latest = Patience::Clock::time_point::max();  // a begun build ends
     built.stopped = made.stopped;
     built.late = made.late;
     if (made.stopped || made.late) return built;

@@ -14,21 +14,21 @@ namespace tilewise {
 struct Built {
   Candidate candidate;
   std::string launch_revision;
-  std::string source_hash;  ///< of the multiply step, as in a record
+  std::string source_hash;  ///< source hash of the multiply step, as in a record
   Plan plan;
   std::vector<Image> images;   ///< one per step; incomplete when refused or missing
-  std::string code_hash;       ///< of the machine code of all steps; empty when not all compiled
+  std::string code_hash;       ///< of the machine code of all steps; empty until all compiled
   std::string refusal;         ///< the compiler's log of a refused source, else empty
-  std::optional<Error> fault;  ///< a compiler failure that is not the kernel's fault
-  bool missing = false;        ///< no stored image and no compiler: see `fault`
-  bool stopped = false;        ///< the wait for another process's compile was ended
-  bool late = false;           ///< a compile that Patience::latest did not let begin
-  bool compiled = false;       ///< something was compiled now; false: all images were stored
-  double compile_ms = 0;       ///< of all images, stored ones too
-  double compiled_now_ms = 0;  ///< of those compiled now
+  std::optional<Error> fault;  ///< a compiler failure that the kernel did not cause
+  bool missing = false;        ///< no image is stored and there is no compiler: see `fault`
+  bool stopped = false;        ///< the wait for another process's compile was stopped
+  bool late = false;           ///< Patience::latest passed before the compile began
+  bool compiled = false;       ///< something was compiled by this call; false: all were stored
+  double compile_ms = 0;       ///< compile time of all images, including stored ones
+  double compiled_now_ms = 0;  ///< compile time of the images compiled in this call
 };
 
-/// Images from the database, the cache or the compiler, in that order. Thread-safe. Throws
+/// Takes images from the database, the cache or the compiler, in that order. Thread-safe. Throws
 /// Error(database); other failures are in the result.
 Built build(const Candidate& candidate, const KernelTemplate& kernel, const Problem& problem,
             const DeviceInfo& device, const ImageStore& store, const Patience& patience = {});

@@ -27,7 +27,7 @@ struct GivenOperand {
 
 std::string number(std::int64_t value) { return std::to_string(value); }
 
-/// Bytes from the first element to one past the last, over all batches; nothing above 2^63.
+/// Bytes from the first element to one past the last, over all batches; none above 2^63.
 std::optional<std::int64_t> span_bytes(const GivenOperand& x, std::int64_t batch) {
   std::int64_t rows = 0, batches = 0, bytes = 0;
   if (__builtin_mul_overflow(x.rows - 1, x.ld, &rows) ||
@@ -66,7 +66,8 @@ StridedArray elements_of(const GivenOperand& x, std::int64_t batch) {
   return elements;
 }
 
-/// The matrices of C follow one another, or lie side by side in the rows of a wider matrix.
+/// Requires that matrices of C follow one another, or lie next to each other in the rows of a wider
+/// matrix.
 void check_batches_of_c(const GivenOperand& c, std::int64_t batch) {
   if (batch > 1 && !has_distinct_elements(elements_of(c, batch)))
     refuse("the batch stride of C is " + number(c.stride) + ", so that matrices of " +
@@ -92,7 +93,8 @@ Range check_pointer(const GivenOperand& x, std::int64_t batch) {
   return {address, end};
 }
 
-/// An array of pointers in device memory, which the host cannot read.
+/// Checks the address of an array of pointers. The array is in device memory, which the host cannot
+/// read.
 void check_pointer_array(const GivenOperand& x) {
   if (!x.pointer)
     refuse("the array of pointers to " + std::string(x.name) +
@@ -102,8 +104,8 @@ void check_pointer_array(const GivenOperand& x) {
            " is not a multiple of " + std::to_string(sizeof(void*)) + " bytes");
 }
 
-/// What can be said of a batch by pointers: each matrix fits the address space, and no packed
-/// operand is given.
+/// Checks what can be checked of a batch by pointers: each matrix fits the address space, and no
+/// operand is packed.
 void check_by_pointers(const GivenOperand& a, const GivenOperand& b, const GivenOperand& c,
                        const Problem& problem, const Call& call) {
   check_alignment(problem);
@@ -149,7 +151,8 @@ GivenOperand operand_c(const Problem& p, const Call& call) {
   return {"C", call.c, p.m, p.n, call.ldc, call.stride_c, p.c.type};
 }
 
-/// A product without a use for the packed operand reads the original, so both must be one matrix.
+/// A product that cannot use the packed operand reads the original, so both must be the same
+/// matrix.
 void check_packed(const GivenOperand& x, const PackedOperand* packed, StepRole role,
                   std::int64_t batch) {
   if (!packed) return;
@@ -174,8 +177,8 @@ void check_packed(const GivenOperand& x, const PackedOperand* packed, StepRole r
            number(x.stride) + ")");
 }
 
-/// An operand whose strides are too large for a tensor map counts as not aligned, so that plans
-/// copy it without one.
+/// The alignment of an operand. An operand whose strides are too large for a tensor map counts as
+/// unaligned, so that plans copy it without a map.
 int alignment_of(const GivenOperand& x, std::int64_t batch) {
   const auto element = static_cast<std::uint64_t>(bytes_of(x.type));
   if (x.ld >= kFarElements || (batch > 1 && x.stride >= kFarElements)) [[unlikely]]
@@ -192,7 +195,7 @@ bool is_empty(const Problem& problem) {
 }
 
 bool reads_operands(const Problem& problem, const Call& call) {
-  // Kernels take alpha in the accumulator's type: narrowed to f32 where sums are f32.
+  // Kernels take alpha in the accumulator's type: it is narrowed to f32 if sums are f32.
   const bool zero = problem.accumulator == DType::f32 ? static_cast<float>(call.alpha) == 0.0F
                                                       : call.alpha == 0.0;
   return !is_empty(problem) && problem.k > 0 && (call.alpha_device || !zero);
@@ -209,7 +212,7 @@ void check_problem(const Problem& problem) {
   if (!product_kind(problem)) {
     Problem same_but_for_types = problem;
     set_types(same_but_for_types, problem.a.type, problem.c.type,
-              problem.math);  // throws: lists the types
+              problem.math);  // throws, listing the types
     refuse("A of " + std::string(to_string(problem.a.type)) +
            " goes with B of the same type and sums in " +
            std::string(to_string(accumulator_of(problem.a.type))) + ", not with B of " +
@@ -285,8 +288,8 @@ void check_call(const Problem& problem, const Call& call) {
              ": they share elements, or may; C must share no element with A or B");
 }
 
-/// Of a batch by pointers: what `problem` says of the addresses, as far as leading dimensions
-/// allow.
+/// The alignment of a batch by pointers: problem.alignment, reduced to that of the leading
+/// dimensions.
 Alignment alignment_by_pointers(const Problem& problem, const Call& call) {
   const auto of = [](int address, std::int64_t ld, DType type) {
     return common_alignment(

@@ -22,13 +22,13 @@ constexpr BoostedTrees::Options kTrees{
     .trees = 120, .depth = 5, .least_rows = 12, .row_share = 0.8, .feature_share = 0.5};
 constexpr int kSizeFeatures = 13;
 
-/// Steps of an eighth of a doubling.
+/// The logarithm to base 2, in steps of 1/8.
 int eighths(double value) {
   return static_cast<int>(std::lround(8 * std::log2(std::max(value, 1e-3))));
 }
 
-/// Whole numbers, since the trees are of those: what of the problem and the estimate, then all
-/// parameters of the template in the order of their names.
+/// The features as whole numbers, as the trees require: features of the problem and the estimate,
+/// then all parameters of the template in the order of their names.
 std::vector<int> features_of(const Candidate& candidate, const Problem& p, const Cost& cost) {
   double waves = 0;
   for (const StepCost& step : cost.steps)
@@ -58,8 +58,8 @@ std::vector<int> features_of(const Candidate& candidate, const Problem& p, const
   return features;
 }
 
-/// Of a few estimates of products of this kind on a GPU with this key: changes with the model and
-/// with the plans, not with the exact clocks of one board.
+/// Hash of a few estimates of products of this kind on a GPU with this key. It changes with the
+/// model and with the plans, but not with the clocks of one board.
 std::string fingerprint(Problem problem, const DeviceInfo& of) {
   const DeviceInfo device = nominal_from_key(gpu_key(of));
   std::string text;
@@ -79,7 +79,7 @@ std::string fingerprint(Problem problem, const DeviceInfo& of) {
   return hash_text(text);
 }
 
-/// What the bytes of a template's trees depend on.
+/// Identifies the parameters and the revision that a template's trees are fitted to.
 Json identity_of(const KernelTemplate& kernel) {
   Json names = Json::array();
   for (const Parameter& parameter : kernel.parameters) names.push_back(parameter.name);

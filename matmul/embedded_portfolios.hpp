@@ -2,7 +2,7 @@
 
 namespace tilewise {
 
-/// The files portfolios/*.json, as text; generated at build time.
+/// One file of portfolios/*.json, as text. The table is generated at build time.
 struct EmbeddedPortfolio {
   const char* name;
   const char* text;

@@ -20,7 +20,7 @@ bool is_pack(StepRole role) {
   return role == StepRole::pack_a || role == StepRole::pack_b || role == StepRole::pack_both;
 }
 
-/// A host scalar in the accumulator's type.
+/// Writes a host scalar in the accumulator's type.
 void store_scalar(std::byte* to, double value, DType accumulator) {
   switch (accumulator) {
     case DType::f64:
@@ -32,7 +32,7 @@ void store_scalar(std::byte* to, double value, DType accumulator) {
   }
 }
 
-/// A workspace that is given back even when a launch throws.
+/// Takes a workspace and gives it back even if a launch throws.
 class Workspace {
  public:
   Workspace(Device& device, std::int64_t bytes, Stream stream) : device_(device), stream_(stream) {
@@ -43,7 +43,7 @@ class Workspace {
   ~Workspace() {
     try {
       release();
-    } catch (...) {  // only while another, more telling exception propagates
+    } catch (...) {  // runs only while another exception propagates, which is more useful
     }
   }
   void release() {
@@ -58,8 +58,8 @@ class Workspace {
   WorkspaceMemory memory_;
 };
 
-/// The shape without programmatic launch. The kernel before the first step belongs to the caller,
-/// so the first step must not start before it has ended.
+/// The shape without programmatic launch, for the first step. The kernel before it belongs to the
+/// caller, so the step must not start before that kernel has ended.
 LaunchShape not_programmatic(LaunchShape shape) {
   shape.programmatic = false;
   return shape;
@@ -67,7 +67,7 @@ LaunchShape not_programmatic(LaunchShape shape) {
 
 std::size_t operand_of(StepRole pack) { return pack == StepRole::pack_a ? 0 : 1; }
 
-/// The numbers of a step's blocks that pack A and B.
+/// How many blocks of a step pack A and B.
 std::array<std::uint32_t, 2> pack_blocks_of(const LaunchStep& step) {
   if (step.role == StepRole::pack_a) return {step.grid.x, 0};
   if (step.role == StepRole::pack_b) return {0, step.grid.x};
@@ -103,7 +103,7 @@ std::int64_t stride_elements(const Argument& stride, const Call& call) {
   }
 }
 
-/// Refuses recipes with a base or stride of the wrong kind, at construction.
+/// Refuses a recipe whose base or stride is of the wrong kind.
 void check_recipe(const TensorMapRecipe& recipe) {
   using Kind = Argument::Kind;
   const Kind base = recipe.base.kind, stride = recipe.stride.kind;
@@ -176,7 +176,7 @@ Executable::Executable(Device& device, const Problem& problem, Plan plan,
   for (const LaunchStep& step : plan_.steps) find_packed_parts(step);
 }
 
-/// Finds the parts of the workspace that PackedOperand can keep; empty parts (k = 0) are left out.
+/// Finds the parts of the workspace that a PackedOperand can replace; skips empty parts (k = 0).
 void Executable::find_packed_parts(const LaunchStep& step) {
   std::size_t next = 0;
   for (const Argument& argument : step.arguments) {
@@ -208,7 +208,7 @@ void Executable::pack(StepRole role, const Call& call, void* memory) const {
   }
 }
 
-/// Fills in the constants of a step's argument struct and lists the fields of a call.
+/// Fills in the constants of a step's argument struct and lists the fields that a call fills in.
 Executable::Step Executable::make_step(const LaunchStep& step,
                                        std::shared_ptr<LoadedKernel> kernel) const {
   const ArgumentLayout layout = layout_of(step.arguments, problem_.accumulator);
@@ -241,8 +241,8 @@ Executable::Step Executable::make_step(const LaunchStep& step,
   return made;
 }
 
-/// A packed operand of another plan or device is ignored: this plan's own pack step reads the
-/// original.
+/// Finds the addresses of one launch. Ignores an operand packed for another plan or device: this
+/// plan's own pack step reads the original.
 Executable::Memory Executable::memory_for(const Call& call) const {
   Memory memory;
   memory.zero = !reads_operands(problem_, call);
@@ -268,7 +268,8 @@ std::int64_t Executable::workspace_bytes(const Memory& memory) const {
   return bytes;
 }
 
-/// Parts that the caller has packed are left out of the workspace; later parts move up.
+/// The address at an offset of the workspace. Parts that the caller has packed are not in the
+/// workspace, so later parts move up.
 void* Executable::address(std::int64_t offset, const Memory& memory) const {
   std::int64_t left_out = 0;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -280,8 +281,8 @@ void* Executable::address(std::int64_t offset, const Memory& memory) const {
   return memory.workspace + (offset - left_out);
 }
 
-/// A step's launch. A pack step has only the blocks of operands to be packed; nothing when there
-/// are none.
+/// The launch of a step. A pack step gets only the blocks of operands that are packed now; none if
+/// there are none.
 std::optional<LaunchShape> Executable::shape_of(const Step& step, const Memory& memory) const {
   LaunchShape shape = step.shape;
   if (!is_pack(step.role)) return shape;
@@ -292,7 +293,7 @@ std::optional<LaunchShape> Executable::shape_of(const Step& step, const Memory& 
   return shape;
 }
 
-/// Calls `launch` with each step to be launched and its shape, in order.
+/// Calls `launch` with each step that is launched and its shape, in order.
 template <class Launch>
 void Executable::for_each_launch(const Memory& memory, Launch launch) const {
   bool first = true;
@@ -342,7 +343,7 @@ std::vector<BoundLaunch> Executable::bind(const Call& call, void* workspace) con
   return launches;
 }
 
-/// Writes a step's whole argument struct. Where A and B are not read, k is 0 and their tensor maps
+/// Writes a step's whole argument struct. If A and B are not read, k is 0 and their tensor maps
 /// stay zero.
 void Executable::fill(const Step& step, const Call& call, const Memory& memory,
                       std::byte* arguments) const {

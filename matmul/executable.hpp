@@ -17,15 +17,15 @@
 
 namespace tilewise {
 
-/// The largest launch of a kernel in a plan.
+/// The largest resources that a plan's launches of one kernel need.
 struct KernelNeed {
   std::uint32_t shared_bytes = 0;
   std::uint32_t cluster_blocks = 1;
 };
-/// Each distinct kernel of a plan.
+/// The needs of each distinct kernel of a plan.
 std::map<KernelSpec, KernelNeed> kernel_needs(const Plan& plan);
 
-/// The limit of all parameters of a kernel together, in every CUDA version.
+/// The limit of a kernel's parameters in bytes, in every CUDA version.
 inline constexpr std::size_t kMaxArgumentBytes = 4096;
 
 /// One launch with all arguments.
@@ -36,35 +36,35 @@ struct BoundLaunch {
 };
 
 /// A plan whose images are loaded on a device; a call supplies the pointers. The tuner and the
-/// entry point both launch through this class. Immutable after construction; launch() is
-/// thread-safe.
+/// library launch through this class. Immutable after construction; launch() is thread-safe.
 class Executable {
  public:
-  /// `images`: one per step, in order (steps with the same kernel may repeat one). Throws
-  /// Error(device) when the driver refuses an image.
+  /// `images`: one per step, in order; steps with the same kernel may repeat one. Throws
+  /// Error(device) if the driver refuses an image.
   Executable(Device& device, const Problem& problem, Plan plan, std::span<const Image> images);
-  /// With loaded kernels: one for each of kernel_needs(plan), for at least that need.
+  /// Takes loaded kernels: one for each of kernel_needs(plan), loaded for at least that need.
   Executable(Device& device, const Problem& problem, Plan plan,
              const std::map<KernelSpec, std::shared_ptr<LoadedKernel>>& kernels);
 
   /// Enqueues the plan's steps on the call's stream. The call must have passed check_call(): its
-  /// values are copied unchecked. Host alpha = 0 or k = 0 skips pack steps and passes k = 0, so A
-  /// and B are not read. An operand packed with this plan's Packing is read in place; its pack step
-  /// is skipped, or its blocks are left out of a step that packs both. The workspace is
-  /// the device's (Device::take_workspace()).
+  /// values are copied unchecked. If the host's alpha or k is 0, pack steps are skipped and k = 0
+  /// is passed, so A and B are not read. An operand packed with this plan's Packing is read in
+  /// place: its pack step is skipped, or its blocks are left out of a step that packs both. The
+  /// workspace is the device's (Device::take_workspace()).
   void launch(const Call& call) const;
-  /// The same with a workspace of the caller, of plan().workspace_bytes.
+  /// The same with the caller's workspace of plan().workspace_bytes bytes.
   void launch(const Call& call, void* workspace) const;
 
-  /// This plan's packing of A (StepRole::pack_a) or B; null without one.
+  /// This plan's packing of A (StepRole::pack_a) or B (StepRole::pack_b); null if the plan has
+  /// none.
   const Packing* packing(StepRole role) const;
-  /// Enqueues the pack of that operand alone, into `memory` of packing(role)->bytes. Checks
+  /// Enqueues the pack of that operand alone into `memory`, of packing(role)->bytes bytes. Checks
   /// nothing, like launch().
   void pack(StepRole role, const Call& call, void* memory) const;
 
-  /// The arguments that launch() passes to Device::launch, with `workspace`
-  /// (plan().workspace_bytes) as its workspace: for measuring the launches alone. Valid as long as
-  /// the executable and the call's pointers.
+  /// The launches with the arguments that launch() passes to Device::launch, to measure the
+  /// launches alone. `workspace` has plan().workspace_bytes bytes. Valid as long as the executable
+  /// and the call's pointers.
   std::vector<BoundLaunch> bind(const Call& call, void* workspace) const;
 
   const Plan& plan() const { return plan_; }
@@ -73,7 +73,7 @@ class Executable {
   std::vector<ResourceUsage> usage() const;
 
  private:
-  struct Patch {  // a field from the call
+  struct Patch {  // a field that the call fills in
     Argument::Kind kind;
     std::uint32_t offset;
     std::int64_t value;
@@ -82,8 +82,8 @@ class Executable {
     std::shared_ptr<LoadedKernel> kernel;
     LaunchShape shape;
     StepRole role;
-    std::array<std::uint32_t, 2> pack_blocks = {};  // of A and B
-    std::vector<std::byte> arguments;               // with the constants
+    std::array<std::uint32_t, 2> pack_blocks = {};  // numbers of blocks that pack A and B
+    std::vector<std::byte> arguments;               // argument struct with its constants
     std::vector<Patch> patches;
   };
   struct PackedPart {  // a part of the workspace
@@ -92,9 +92,9 @@ class Executable {
   };
   /// The addresses of one launch.
   struct Memory {
-    bool zero = false;  ///< A and B are not read
+    bool zero = false;  ///< true: A and B are not read
     std::byte* workspace = nullptr;
-    std::array<std::byte*, 2> packed = {};     ///< A and B where the caller has packed them
+    std::array<std::byte*, 2> packed = {};     ///< A and B if the caller has packed them
     std::array<bool, 2> packs = {true, true};  ///< whether this launch packs A and B
   };
   Step make_step(const LaunchStep& step, std::shared_ptr<LoadedKernel> kernel) const;

@@ -29,7 +29,7 @@ std::size_t ExecutableCache::size() const {
   return by_request_.size();
 }
 
-/// Ends within two rounds: the first clears the marks, and no lookup sets one meanwhile.
+/// Ends within two rounds: the first round clears the marks, and no lookup sets one meanwhile.
 ExecutableCache::Entry& ExecutableCache::to_be_replaced() {
   for (;;) {
     Entry& entry = entries_[hand_];

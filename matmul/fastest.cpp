@@ -21,14 +21,14 @@ constexpr MathMode kLikely[] = {MathMode::tf32, MathMode::f32x3, MathMode::fast,
 
 std::string number_text(double value) { return in_digits(value, 3); }
 
-/// Modes need tensor cores of their types; without them they are not faster than strict.
+/// Whether a mode may be faster than strict: that needs tensor cores of its types.
 bool worth_it(MathMode mode, const DeviceInfo& device) {
   if (mode == MathMode::strict) return true;
   return has(device.features, mode == MathMode::fast ? Feature::mma_fp8 : Feature::mma_tf32);
 }
 
-/// Microseconds: as measured of this problem, as predicted from another's record, or (without a
-/// cost model) at the rate of the other. Infinity without a measurement.
+/// Time in microseconds: measured for this problem, predicted from the record of another, or
+/// (without a cost model) at the rate of the other problem. Infinity without a measurement.
 double expected_us(const ModeResolution& answer, const Problem& problem) {
   const std::optional<Record>& record = answer.resolution.record;
   if (!record || !record->measurement) return std::numeric_limits<double>::infinity();

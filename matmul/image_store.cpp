@@ -15,8 +15,9 @@ namespace {
 constexpr auto kClaimPoll = std::chrono::milliseconds(20);
 constexpr auto kClaimRenewal = std::chrono::duration<double>(Database::kStaleClaimSeconds / 4);
 
-/// The claim on an image in a cache shared with other processes: renewed while it exists, released
-/// by the destructor. Storing the image releases it too; a second release has no effect.
+/// The claim on an image in a cache shared with other processes. It is renewed while this object
+/// exists and released by the destructor. Storing the image releases it too; a second release has
+/// no effect.
 class Claim {
  public:
   Claim(ImageCache& cache, const KernelSpec& kernel, const Target& target)
@@ -30,7 +31,7 @@ class Claim {
     cache_.release_claim(kernel_, target_);
   }
 
-  /// False while another process has the claim. True without a usable cache.
+  /// False while another process holds the claim. True without a usable cache.
   bool take() {
     const ImageCache::Claim claim = cache_.claim(kernel_, target_);
     if (claim == ImageCache::Claim::held)
@@ -112,7 +113,7 @@ ImageStore::Made ImageStore::make(const KernelSpec& kernel, const Target& target
     if (std::optional<Made> found = find()) return std::move(*found);
     mine = claim.take();
   }
-  if (std::optional<Made> found = find()) return std::move(*found);  // stored just before the claim
+  if (std::optional<Made> found = find()) return std::move(*found);  // stored before the claim
   if (late()) return too_late;
   Made made = compile(kernel, target, launch_revision, hash);
   keep(made);
@@ -126,7 +127,8 @@ ImageStore::Made ImageStore::make_anew(const KernelSpec& kernel, const Target& t
   return made;
 }
 
-/// A cache that cannot be written (a full disk) costs a compile next time; this call succeeds.
+/// Puts an image into the cache. A cache that cannot be written (a full disk) is noted in the log;
+/// this call succeeds and the next one compiles again.
 void ImageStore::keep(Made& made) const {
   if (!cache_ || !made.image) return;
   if (const std::string why = cache_->put(*made.image); !why.empty())

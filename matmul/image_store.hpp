@@ -15,27 +15,27 @@
 
 namespace tilewise {
 
-/// The limits of make().
+/// Limits of make().
 struct Patience {
   using Clock = BudgetClock;
-  /// The longest wait while another process or thread compiles the same image; afterwards make()
-  /// compiles it itself.
+  /// The longest wait while another process or thread compiles the same image. After it, make()
+  /// compiles the image itself.
   double seconds = std::numeric_limits<double>::infinity();
-  /// Polled during the wait: true ends it without an image. May be empty.
+  /// Polled during the wait; true ends the wait without an image. May be empty.
   std::function<bool()> stopped = {};
-  /// No compile begins after it. Waits for a lock on a database do not count.
+  /// No compile begins after this time. Waits for a lock on a database do not count.
   Clock::time_point latest = Clock::time_point::max();
 };
 
-/// Images from the database, the cache or the compiler, in that order. Thread-safe.
+/// Takes images from the database, the cache or the compiler, in that order. Thread-safe.
 class ImageStore {
  public:
-  /// Any of the three may be null. The cache stores compiled images that are not in the database;
-  /// without a cache they are not stored here.
+  /// Any of the three may be null. Compiled images go to the cache, never to the database; without
+  /// a cache they are not stored.
   ImageStore(Database* database, ImageCache* cache, const Compiler* compiler)
       : database_(database), cache_(cache), compiler_(compiler) {}
 
-  /// A stored image whose launch revision matches. With `source_hash` given, it must match too.
+  /// A stored image with this launch revision and, unless `source_hash` is empty, this source hash.
   std::optional<Image> stored(const KernelSpec& kernel, const Target& target,
                               const std::string& launch_revision,
                               const std::string& source_hash = "") const;
@@ -47,14 +47,14 @@ class ImageStore {
     bool stopped = false;   ///< Patience::stopped ended the wait
     bool late = false;      ///< not compiled because of Patience::latest
   };
-  /// The stored image with the current source hash, else a compiled one (then put into the cache).
-  /// Processes that share a cache compile an image once; the others wait for it within `patience`.
-  /// Throws Error(compiler) when a compile is needed and there is no compiler, and the errors of
-  /// Compiler::compile().
+  /// The stored image with the current source hash; otherwise a compiled one, which is put into the
+  /// cache. Processes that share a cache compile an image once; the others wait for it within
+  /// `patience`. Throws Error(compiler) if a compile is needed and there is no compiler, and the
+  /// errors of Compiler::compile().
   Made make(const KernelSpec& kernel, const Target& target, const std::string& launch_revision,
             const Patience& patience = {}) const;
 
-  /// Compiles without a look at stored images, and puts the image into the cache: for a stored
+  /// Compiles without looking for a stored image and puts the result into the cache. For a stored
   /// image that does not load.
   Made make_anew(const KernelSpec& kernel, const Target& target,
                  const std::string& launch_revision) const;

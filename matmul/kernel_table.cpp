@@ -21,8 +21,7 @@ LoadedKernel* KernelTable::loaded(const KernelSpec& kernel, const KernelNeed& ne
   return known->second.kernels.back().get();
 }
 
-/// Where the kernel is loaded for a smaller need, both stay loaded: captured graphs may have the
-/// first.
+/// If the kernel is loaded for a smaller need, both stay loaded: captured graphs may use the first.
 KernelTable::Loading KernelTable::load(const KernelSpec& kernel, const KernelNeed& asked,
                                        const std::string& launch_revision,
                                        double seconds_to_compile) {
@@ -69,7 +68,7 @@ std::string KernelTable::refusal_for(const Problem& problem) const {
   return "";
 }
 
-/// Stored, else compiled.
+/// The stored image, otherwise a compiled one.
 ImageStore::Made KernelTable::image(const KernelSpec& kernel, const std::string& launch_revision,
                                     double seconds_to_compile, Loading& loading) {
   const Target& target = device_.info().target;
@@ -92,7 +91,7 @@ ImageStore::Made KernelTable::image(const KernelSpec& kernel, const std::string&
   return made;
 }
 
-/// Null when the device refuses the image.
+/// Null if the device refuses the image.
 std::unique_ptr<LoadedKernel> KernelTable::try_load(const Image& image, const KernelNeed& need,
                                                     std::string& why_not) {
   try {
@@ -105,7 +104,7 @@ std::unique_ptr<LoadedKernel> KernelTable::try_load(const Image& image, const Ke
 }
 
 /// Compiles a replacement for a stored image that does not load. If the replacement loads, the
-/// stored image is at fault and is set aside.
+/// stored image is faulty and is set aside.
 std::unique_ptr<LoadedKernel> KernelTable::load_anew(const KernelSpec& kernel,
                                                      const KernelNeed& need,
                                                      const std::string& launch_revision,

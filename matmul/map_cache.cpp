@@ -8,7 +8,7 @@ namespace tilewise {
 namespace {
 
 constexpr std::size_t kMapBytes = 128;
-// Of a thread: calls that take turns with up to some 50 sets of operands find their maps again.
+// Size of a thread's cache: enough for calls that alternate among about 50 sets of operands.
 constexpr std::size_t kSets = 64, kWays = 4;
 
 struct MapKey {
@@ -26,7 +26,7 @@ struct MapSet {
 };
 
 std::size_t place_of(const MapKey& key) {
-  // Odd constants: 2^64 over the golden ratio, and that of splitmix64.
+  // Odd constants: 2^64 over the golden ratio, and one of splitmix64.
   std::uint64_t h = (key.owner * 4 + static_cast<std::uint64_t>(key.index)) * 0x9e3779b97f4a7c15u;
   h = (h ^ reinterpret_cast<std::uintptr_t>(key.base)) * 0xbf58476d1ce4e5b9u;
   return (h ^ h >> 32) % kSets;
@@ -50,7 +50,7 @@ void encode_cached(Device& device, const TensorMapRecipe& recipe, std::uint64_t 
       return;
     }
   const std::size_t way = set.oldest;
-  set.keys[way] = {};  // until encoding has succeeded
+  set.keys[way] = {};  // empty until encoding has succeeded
   device.encode_tensor_map(recipe, base, strides, set.maps[way].data());
   set.keys[way] = key;
   set.oldest = (way + 1) % kWays;

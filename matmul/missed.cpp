@@ -11,7 +11,7 @@
 namespace tilewise {
 namespace {
 
-/// An open file, closed (and thereby unlocked) by the destructor.
+/// An open, locked file. The destructor closes it, which releases the lock.
 class LockedFile {
  public:
   explicit LockedFile(const std::filesystem::path& path)
@@ -70,7 +70,7 @@ std::string MissedProblems::append(const std::string& line) const {
   const ssize_t count = ::write(file.descriptor(), text.data(), text.size());
   if (count == static_cast<ssize_t>(text.size())) return "";
   const std::string why = count < 0 ? std::strerror(errno) : "the disk is full";
-  // Without a part of a line.
+  // Removes the incomplete line.
   if (count > 0 && ftruncate(file.descriptor(), status.st_size) != 0) return why;
   return why;
 }

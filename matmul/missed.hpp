@@ -9,18 +9,18 @@
 
 namespace tilewise {
 
-/// A list file of problems that nothing stored was tuned for, in the form that `autotune
-/// --problems` reads. Any number of processes may append to one file: each writes whole lines under
-/// a lock of the file. Each object writes a problem once. Bounded: the file is not appended to
-/// beyond kMostBytes, and an object writes at most kMostProblems. Thread-safe.
+/// A file that lists problems without a tuned kernel, in the format of `autotune --problems`. Any
+/// number of processes may append to one file: each writes whole lines under a lock of the file. An
+/// object writes each problem once and at most kMostProblems problems. The file does not grow
+/// beyond kMostBytes. Thread-safe.
 class MissedProblems {
  public:
   static constexpr std::size_t kMostProblems = 10'000;
   static constexpr std::size_t kMostBytes = 1 << 20;
 
   explicit MissedProblems(std::filesystem::path file) : file_(std::move(file)) {}
-  /// Appends the problem; the file is made with its heading where there is none. Returns "", or the
-  /// reason why this and all later ones are not written.
+  /// Appends the problem; creates the file with its heading if there is none. Returns "", or the
+  /// reason why this and all later problems are not written.
   std::string add(const Problem& problem);
   const std::filesystem::path& path() const { return file_; }
 
@@ -28,12 +28,12 @@ class MissedProblems {
   std::string append(const std::string& line) const;
 
   const std::filesystem::path file_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the next two
   std::unordered_set<Problem> written_;
   bool ended_ = false;
 };
 
-/// The heading of such a file, and a problem's line without its line end.
+/// The heading of such a file, and the line of a problem without its line end.
 std::string missed_heading();
 std::string missed_line(const Problem& problem);
 

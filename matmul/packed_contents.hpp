@@ -16,10 +16,10 @@ struct PackedOperand::Contents {
   const void* original = nullptr;
   std::int64_t ld = 0, stride = 0;
   const std::uint32_t of_process = fork_generation();
-  // Set when there is a copy. `memory` is freed before `device`.
+  // Set if there is a copy. `memory` is freed before `device`.
   std::shared_ptr<Device> device = {};
   std::optional<Packing> packing = {};
-  std::uint64_t packing_key = 0;  ///< of `packing` alone, see GivenPackings::key()
+  std::uint64_t packing_key = 0;  ///< key of `packing` alone, see key_of()
   DeviceBuffer memory = {};
 };
 

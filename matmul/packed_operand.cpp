@@ -7,8 +7,8 @@
 namespace tilewise {
 namespace {
 
-/// Abandons an operand packed before fork(): its memory is on the parent's device, and freeing it
-/// could hang.
+/// Abandons an operand that was packed before fork(): its memory is on the parent's device, and
+/// freeing it could hang.
 void leave_to_parent(std::unique_ptr<const PackedOperand::Contents>& contents) noexcept {
   if (contents && contents->of_process != fork_generation()) (void)contents.release();
 }

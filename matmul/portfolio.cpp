@@ -22,7 +22,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kPortfolioFormat = "tilewise portfolio";
 constexpr int kPortfolioVersion = 1;
 
-// What follows the records in a text that portfolio_text() made. Records and corrections are needed
+// Separates the records from the corrections in a text made by portfolio_text(). The two are needed
 // at different times, and each takes milliseconds to read.
 constexpr std::string_view kThenCorrections = ",\n \"corrections\": ";
 
@@ -43,7 +43,7 @@ Record record_from(const Json& json, const std::string& gpu) {
   return record;
 }
 
-/// The records of one GPU as if they were measured on another.
+/// Scales the records of one GPU to another.
 void scale(std::vector<Record>& records, const DeviceInfo& from, const DeviceInfo& to) {
   for (Record& record : records) {
     record.gpu = gpu_key(to);
@@ -126,7 +126,7 @@ Portfolio read_portfolio(const std::string& text) {
       for (const auto& [kind, bytes] : json.at("corrections").items())
         portfolio.corrections[kind] = from_base64(bytes.get<std::string>());
     return portfolio;
-  } catch (const std::exception& error) {  // of ours, or of the JSON library
+  } catch (const std::exception& error) {  // thrown by Tilewise or by the JSON library
     throw Error(ErrorKind::invalid_argument, std::string("not a portfolio: ") + error.what());
   }
 }
@@ -144,7 +144,7 @@ std::string portfolio_text(const Portfolio& portfolio, const std::string& made_b
     if (record.gpu != records.front().gpu)
       throw Error(ErrorKind::invalid_argument, "a portfolio is of one GPU, not of " +
                                                    records.front().gpu + " and " + record.gpu);
-    // One record a line: changes are readable.
+    // One record a line, so that changes are readable.
     text += (&record == &records.front() ? "\n  " : ",\n  ") +
             Json{{"problem", Json::parse(to_json(record.problem))},
                  {"template", record.candidate.kernel_template},

@@ -15,7 +15,7 @@ bool same_kernels(const Plan& x, const Plan& y) {
                     [](const LaunchStep& a, const LaunchStep& b) { return a.kernel == b.kernel; });
 }
 
-/// Whether both problems have the same kernels of a candidate, at the second one's alignment.
+/// Whether a candidate has the same kernels for both problems, at the second one's alignment.
 bool same_kernels(const KernelTemplate& kernel, const Configuration& configuration, Problem own,
                   const Problem& problem, const DeviceInfo& device) {
   set_alignment(own, alignment_of(problem));
@@ -35,7 +35,7 @@ bool reads(const Constraint& constraint, const std::string& parameter) {
   return std::count(constraint.reads.begin(), constraint.reads.end(), parameter) > 0;
 }
 
-/// Whether a valid candidate is still valid after a change of the parameter's value.
+/// Whether a valid candidate stays valid after a change of the parameter's value.
 bool may_set(const KernelTemplate& kernel, const Configuration& changed,
              const std::string& parameter, const Problem& problem, const DeviceInfo& device) {
   std::any numbers;

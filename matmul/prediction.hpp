@@ -16,24 +16,24 @@ namespace tilewise {
 /// Kernels whose image is missing or broken.
 using RefusedKernels = std::set<KernelSpec>;
 
-/// Packed operands that a call has: a plan with such a packing does not pack that operand.
+/// Packed operands of a call. A plan with one of these packings does not pack that operand.
 struct GivenPackings {
   std::optional<Packing> a, b;
   bool none() const { return !a && !b; }
   bool has(const Packing& packing) const { return packing == a || packing == b; }
 };
-/// Not 0. Different packings have different keys but by chance.
+/// A hash other than 0. Different packings have the same key only by chance.
 std::uint64_t key_of(const Packing& packing);
 
-/// What a choice depends on beside the problem.
+/// Conditions of a choice in addition to the problem.
 struct Conditions {
   RefusedKernels refused = {};  ///< no candidate with such a kernel serves
-  GivenPackings given = {};     ///< expected times are without the packing of these operands
-  /// No plan serves whose tensor maps have strides of the call.
+  GivenPackings given = {};     ///< expected times exclude the packing of these operands
+  /// Rules out plans whose tensor maps have strides of the call.
   bool far = false;
 };
 
-/// The cost model's estimate of a valid candidate, without the pack steps whose operands are all
+/// The cost model's estimate of a valid candidate. Leaves out pack steps whose operands are all
 /// given.
 Cost cost_of(const Candidate& candidate, const Problem& problem, const DeviceInfo& device,
              const GivenPackings& given = {});
@@ -45,29 +45,29 @@ bool is_ruled_out(const Conditions& conditions, const Candidate& candidate, cons
 /// Whether a tensor map of the plan has a stride of the call.
 bool has_maps_of_call(const Plan& plan);
 
-/// Of the template and all values.
+/// Hash of the template and all values.
 std::size_t hash_of(const Candidate& candidate);
 
-/// The form of a record's candidate, whose values are the template's, that serves the problem; none
-/// where nothing of it does.
+/// The form in which a record's candidate serves the problem; none if no form does. The values of
+/// the record's candidate must be values of the template.
 std::optional<Candidate> form_for(const Record& record, const Problem& problem,
                                   const DeviceInfo& device);
 
-/// The time that is expected of a valid candidate with this plan, in microseconds.
+/// The expected time of a valid candidate with this plan, in microseconds.
 using ExpectedUs = std::function<double(const Candidate&, const Plan&)>;
 
-/// Chooses the parameters that follow from the size anew, as far as no other image is needed: each
-/// is changed by one value as long as the expected time decreases. `us`: that time of the
-/// candidate, which becomes that of the chosen one. Returns whether it is another candidate.
+/// Retunes launch-time parameters for this size; needs no new image. Each parameter is changed by
+/// one value at a time as long as the expected time decreases. `us`: the expected time of the
+/// candidate, replaced by that of the new one. Returns whether the candidate has changed.
 bool fit_to_size(Candidate& candidate, double& us, const Problem& problem, const DeviceInfo& device,
                  const ExpectedUs& expected_us);
 
-/// The estimate for a record's own problem; none without a measurement, and where its candidate is
-/// not valid any more.
+/// The estimate for a record's own problem; none without a measurement or if its candidate is no
+/// longer valid.
 std::optional<Cost> own_cost(const Record& record, const DeviceInfo& device);
 
-/// Measured time over its own_cost(); 1 without an estimate. Between 1/4 and 4: a model that is far
-/// off there says little of other sizes.
+/// Measured time over own_cost(); 1 without an estimate. Limited to 1/4 and 4: an estimate that is
+/// further off does not transfer to other sizes.
 double measured_over_modelled(const Record& record, const std::optional<Cost>& own);
 
 }  // namespace tilewise

@@ -24,14 +24,15 @@ bool side_by_side(std::int64_t columns, std::int64_t all, std::int64_t ld, std::
   return stride == columns && ld >= all;
 }
 
-/// Whether the matrices have one row each, which may lie at any distance: that is the leading
+/// Whether each matrix has one row. The rows may have any distance, which becomes the leading
 /// dimension.
 bool rows_apart(const Problem& problem, const Call& call) {
   return problem.m == 1 && !problem.a.transposed && call.stride_a >= problem.k &&
          call.stride_c >= problem.n;
 }
 
-/// Whether matrices of A and C follow one another as the rows of two matrices of m = `all` rows.
+/// Whether the matrices of A and C follow one another like the rows of two matrices of m = `all`
+/// rows.
 bool rows_follow(const Problem& problem, const Call& call, std::int64_t all) {
   const std::int64_t m = problem.m;
   return follow(m, call.ldc, call.stride_c) &&
@@ -39,7 +40,8 @@ bool rows_follow(const Problem& problem, const Call& call, std::int64_t all) {
                                : follow(m, call.lda, call.stride_a));
 }
 
-/// Whether matrices of B and C lie side by side as the columns of two matrices with n = `all`.
+/// Whether the matrices of B and C lie next to each other like the columns of two matrices with n =
+/// `all`.
 bool columns_follow(const Problem& problem, const Call& call, std::int64_t all) {
   const std::int64_t n = problem.n;
   return side_by_side(n, all, call.ldc, call.stride_c) &&
@@ -66,8 +68,8 @@ Normalized::Normalized(const Problem& problem, const Call& call) : request(probl
     fold(call);
 }
 
-/// Sets the product of a batch that is one: with a shared B, of batch x m rows; with a shared A, of
-/// batch x n columns. A pack is the batch's.
+/// Sets request.product for a batch that is one product: batch x m rows if B is shared, batch x n
+/// columns if A is shared. Packed operands are of the batch, so such a call is not folded.
 void Normalized::fold(const Call& call) {
   const Problem& batch = request.problem;
   if (batch.pointers || request.far || call.packed_a || call.packed_b) return;

@@ -7,34 +7,34 @@
 
 namespace tilewise {
 
-/// The problem whose kernel is served: the same one, except for products with k = 0. Every mode
-/// computes beta C there, so the strict kernel serves it, which takes any alignment.
+/// The problem whose kernel is served. It is the same problem, except that for k = 0 it is strict:
+/// every mode computes beta C there, and the strict kernel takes any alignment.
 Problem as_served(Problem problem);
 
-/// What the choice of an executable depends on: equal requests have one executable.
+/// All that the choice of an executable depends on: equal requests have one executable.
 struct Request {
   Request() = default;
   explicit Request(const Problem& asked) : problem(asked) {}
   Problem problem;  ///< as served, with the alignment of the call
-  /// Of a batch that shares B (stride 0), whose matrices of A and C follow one another as the rows
-  /// of two matrices: the one product that computes the same, of batch x m rows. Likewise of one
-  /// that shares A, whose matrices of B and C lie side by side: of batch x n columns. None for
-  /// other batches, and where an operand is packed.
+  /// The one product that computes the same as the batch; none for other batches, and if an operand
+  /// is packed. A batch that shares B (stride 0) is a product of batch x m rows if its matrices of
+  /// A and C follow one another like the rows of two matrices. A batch that shares A is a product
+  /// of batch x n columns if its matrices of B and C lie next to each other.
   std::optional<Problem> product;
-  /// PackedOperand::Contents::packing_key of the packed operands; 0: not packed.
+  /// PackedOperand::Contents::packing_key of each packed operand; 0: not packed.
   std::uint64_t packed_a = 0, packed_b = 0;
-  /// is_far(): no plan serves whose tensor maps have strides of the call.
+  /// is_far(): rules out plans whose tensor maps have strides of the call.
   bool far = false;
   bool operator==(const Request&) const = default;
 };
 
-/// A request, and the call as the product of a batch that is one product. The only reading of a
-/// call's form: reads nothing of the device or of what is stored.
+/// A request, and the call of the product if the batch is one product. Uses neither the device nor
+/// stored data. No other code interprets the form of a call.
 struct Normalized {
   /// The call must have passed check_call().
   Normalized(const Problem& problem, const Call& call);
   Request request;
-  std::optional<Call> of_product;  ///< where request.product is
+  std::optional<Call> of_product;  ///< set if request.product is
 
  private:
   void fold(const Call& call);

@@ -7,7 +7,7 @@
 
 namespace tilewise {
 
-/// A lookup's result: the candidate to launch and its record. The public form is Match.
+/// A lookup's result: the candidate to launch and its record. Match is the public form.
 struct Resolution {
   MatchKind kind = MatchKind::default_;
   Candidate candidate;

@@ -36,7 +36,7 @@ std::string unusable(const Winner& winner) {
   return "";
 }
 
-/// Fills in the cost model's prediction, and returns it as text; empty without one.
+/// Fills in the cost model's prediction and returns it as text; empty without a cost model.
 std::string predict(Resolution& resolution, const Problem& problem, const DeviceInfo& device) {
   const Cost cost = cost_of(resolution.candidate, problem, device);
   resolution.predicted_us = cost.seconds * 1e6;
@@ -72,7 +72,7 @@ std::string measured_text(const Record& record) {
 }
 
 std::string tune_command(const Problem& problem, const DeviceInfo& device) {
-  // A UUID's first digits name a device independently of its index.
+  // The first digits of a UUID name a device independently of its index.
   std::string name = device_option(device);
   if (name == device.uuid) name = name.substr(0, 12);
   return "autotune --device " + name + tune_options(problem);
@@ -90,7 +90,7 @@ std::string kinds_done(Problem problem, const DeviceInfo& device) {
   return kinds;
 }
 
-/// Why a record's measurement no longer describes its candidate; empty when it does.
+/// Why a record's measurement no longer describes its candidate; empty if it still does.
 std::string staleness(const Record& record, const DeviceInfo& device, const std::string& compiler) {
   const KernelTemplate& kernel = find_template(record.candidate.kernel_template);
   const std::string revision = launch_revision(kernel);
@@ -150,7 +150,7 @@ Resolver::Resolver(std::vector<Winner> winners, const DeviceInfo& device, std::s
                    std::vector<Record> general, CorrectionsSource corrections)
     : learned_(std::make_shared<Learned>()), device_(device), compiler_(std::move(compiler)) {
   learned_->source = std::move(corrections);
-  std::vector<std::pair<std::string, int>> reasons;  // of notes_, with the winners after the first
+  std::vector<std::pair<std::string, int>> reasons;  // of notes_, and numbers of more winners
   for (Winner& winner : winners) {
     if (winner.record.gpu != gpu_key(device)) continue;
     const std::string why_not = unusable(winner);
@@ -192,12 +192,12 @@ void Resolver::add_general(std::vector<Record> general) {
                           candidate.configuration.at(specialises) != 0 &&
                           problems.contains(winners_[i].record.problem));
   }
-  std::unordered_map<std::size_t, std::size_t> numbers;  // of candidates, by hash
+  std::unordered_map<std::size_t, std::size_t> numbers;  // number of a candidate by its hash
   for (const Winner& winner : winners_) {
     problems_.push_back(winner.record.problem);
     logs_.emplace_back(winner.record.problem);
     hashes_.push_back(hash_of(winner.record.candidate));
-    // Kernels that serve one size each are not compared by their configurations.
+    // Kernels that serve one size each are not matched by their configurations.
     const bool one_size = find_template(winner.record.candidate.kernel_template).size_specialised;
     const auto known = one_size ? numbers.end() : numbers.find(hashes_.back());
     candidate_numbers_.push_back(known == numbers.end() ? candidate_count_ : known->second);
@@ -250,7 +250,7 @@ std::string Resolver::how_far_off(const Problem& problem) const {
       near.emplace_back(distance_between(winners_[i].record.problem, problem), i);
   std::sort(near.begin(), near.end());
   near.resize(std::min(near.size(), kNearest));
-  std::vector<double> factors;  // 1 or more: longer or shorter than expected
+  std::vector<double> factors;  // error of each expectation, 1 or more, in either direction
   for (const auto& [distance, i] : near) {
     const Record& record = winners_[i].record;
     const std::vector<Offer> best = offers(record.problem, {}, kFitted, true);
@@ -345,8 +345,8 @@ Resolution Resolver::default_answer(const Problem& problem, const Conditions& co
 
 Resolution resolve(const Resolver& stored, const std::function<const Resolver*()>& portfolio,
                    const Problem& problem, const Conditions& conditions) {
-  constexpr double kNear = 2;  // in log2 of the sizes: a measurement on this GPU that near decides
-  constexpr double kMargin = 1.1;  // by which the portfolio must be ahead of a farther one
+  constexpr double kNear = 2;      // log2 of the sizes: a measurement up to this distance decides
+  constexpr double kMargin = 1.1;  // factor by which the portfolio must beat a farther measurement
   Resolution resolution = stored.resolve(problem, conditions);
   if (resolution.kind == MatchKind::exact) return resolution;
   const bool predicted = resolution.kind == MatchKind::predicted;
@@ -360,7 +360,7 @@ Resolution resolve(const Resolver& stored, const std::function<const Resolver*()
   return !predicted || ahead ? other : resolution;
 }
 
-// What is expected of stored candidates, and the choice among them --------------------------------
+// Expected times of stored candidates, and the choice among them ----------------------------------
 
 LogSizes::LogSizes(const Problem& problem)
     : sizes{log_of(problem.m), log_of(problem.n), log_of(problem.k), log_of(problem.batch)},
@@ -395,7 +395,7 @@ double Resolver::own_ratio(std::size_t winner) const {
   return value;
 }
 
-/// Null where there are none for the problem's types.
+/// Null if there are none for the problem's types.
 const Corrections* Resolver::corrections_for(const Problem& problem) const {
   if (!learned_->source) return nullptr;
   const std::lock_guard lock(learned_->mutex);
@@ -404,7 +404,7 @@ const Corrections* Resolver::corrections_for(const Problem& problem) const {
   return known->second ? &*known->second : nullptr;
 }
 
-/// By how much a winner's measured time differs from what corrections of many measurements say.
+/// Measured time over corrected predicted time of a winner.
 double Resolver::residual(std::size_t winner, const Corrections& corrections) const {
   std::atomic<double>& known = (*residuals_)[winner];
   double value = known.load(std::memory_order_relaxed);
@@ -419,7 +419,7 @@ double Resolver::residual(std::size_t winner, const Corrections& corrections) co
   return value;
 }
 
-/// The expected time of an offer's candidate, in us; sets the cost model's share.
+/// The expected time of an offer's candidate in us. Sets the cost model's share of it.
 double Resolver::expect(Offer& offer, const Plan& plan, const Problem& problem,
                         const GivenPackings& given, const Corrections* corrections) const {
   const auto winner = static_cast<std::size_t>(offer.winner - winners_.data());
@@ -435,7 +435,8 @@ double Resolver::expect(Offer& offer, const Plan& plan, const Problem& problem,
 std::vector<Resolver::Offer> Resolver::offers(const Problem& problem, const Conditions& conditions,
                                               std::size_t count, bool without_own) const {
   using Place = std::tuple<double, bool, double, std::size_t>;
-  // Of each candidate the nearest record. What does not serve this problem is not asked again.
+  // The nearest record of each candidate. A candidate that does not serve this problem is dropped,
+  // and its other records are not tried.
   constexpr double kNone = std::numeric_limits<double>::infinity();
   std::vector<Place> near(candidate_count_, Place{kNone, false, 0, 0});
   const LogSizes logs(problem);
@@ -448,11 +449,11 @@ std::vector<Resolver::Offer> Resolver::offers(const Problem& problem, const Cond
     if (place < nearest) nearest = place;
   }
   std::erase_if(near, [](const Place& place) { return std::get<0>(place) == kNone; });
-  // A heap: of a thousand winners the nearest hundred or so are looked at.
+  // A heap, because only the nearest hundred or so of a thousand winners are visited.
   std::make_heap(near.begin(), near.end(), std::greater<>());
   const Corrections* corrections = corrections_for(problem);
   std::vector<Offer> offers;
-  std::unordered_set<std::size_t> seen;  // hashes: equal ones of different candidates are rare
+  std::unordered_set<std::size_t> seen;  // hashes: two candidates rarely have the same
   for (; !near.empty() && offers.size() < kCompared; near.pop_back()) {
     std::pop_heap(near.begin(), near.end(), std::greater<>());
     const auto& [distance, other_layout, gap, i] = near.back();
@@ -460,7 +461,7 @@ std::vector<Resolver::Offer> Resolver::offers(const Problem& problem, const Cond
     if (seen.contains(hashes_[i])) continue;
     std::optional<Candidate> candidate = form_for(winners_[i].record, problem, device_);
     if (!candidate || is_ruled_out(conditions, *candidate, problem, device_)) continue;
-    // Forms of two candidates may be one.
+    // Two candidates may have the same form.
     if (*candidate != stored && !seen.insert(hash_of(*candidate)).second) continue;
     seen.insert(hashes_[i]);
     Offer offer{.winner = &winners_[i], .candidate = *std::move(candidate), .distance = distance};

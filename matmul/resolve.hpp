@@ -19,14 +19,14 @@
 
 namespace tilewise {
 
-/// Same types and math mode: a record of one problem may serve the other.
+/// Whether two problems have the same types and math mode, so that a record of one may serve the
+/// other.
 bool same_types(const Problem& x, const Problem& y);
 
-/// |log2 m'/m| + |log2 n'/n| + |log2 k'/k| + |log2 b'/b|, b being the batch. A size of 0 counts
-/// as 1.
+/// |log2 m'/m| + |log2 n'/n| + |log2 k'/k| + |log2 b'/b| with b the batch. A size of 0 counts as 1.
 double distance_between(const Problem& x, const Problem& y);
 
-/// Logarithms to base 2 of a problem's sizes and alignments: one problem is compared with many.
+/// Logarithms to base 2 of a problem's sizes and alignments, kept to compare one problem with many.
 struct LogSizes {
   explicit LogSizes(const Problem& problem);
   double distance(const LogSizes& other) const;  ///< distance_between() the problems
@@ -36,43 +36,46 @@ struct LogSizes {
   std::array<double, 3> alignments;
 };
 
-/// The device as `autotune --device` takes it.
+/// The device as a value of `autotune --device`.
 std::string device_option(const DeviceInfo& device);
 
-/// Corrections for the types of a problem, read where they are kept. Called once for each kind of
-/// products, at the first prediction.
+/// Loads the corrections for the types of a problem. Called once for each kind of product, at the
+/// first prediction.
 using CorrectionsSource = std::function<std::optional<Corrections>(const Problem&)>;
 
-/// Problem -> resolution, without input or output but `corrections`. Constructed from a database's
-/// winners; immutable, thread-safe.
+/// Maps a problem to a resolution, without input or output except `corrections`. Constructed from
+/// the winners of a database; immutable, thread-safe.
 class Resolver {
  public:
-  /// Winners of another GPU are left out. Quarantined winners and those of other templates,
-  /// parameters or values than this version has are skipped with a message in notes(). `compiler`:
-  /// the identity of the loaded compiler, or empty; with it, a winner whose source hash differs is
-  /// called stale. `general`: records that serve problems other than their own, in place of
-  /// winners that are specialised on the size of the same problem.
+  /// Leaves out winners of another GPU. Skips quarantined winners, and winners with templates,
+  /// parameters or values that this version does not have, with a message in notes(). `compiler`:
+  /// the identity of the loaded compiler, or empty; if it is given, a winner with another source
+  /// hash is stale. `general`: records that serve problems other than their own, instead of winners
+  /// that are specialised on the size of the same problem.
   Resolver(std::vector<Winner> winners, const DeviceInfo& device, std::string compiler = "",
            std::vector<Record> general = {}, CorrectionsSource corrections = {});
 
-  /// Whether the problem has a winner of its own that is valid.
+  /// Whether the problem has a valid winner of its own.
   bool has_winner(const Problem& problem) const { return exact(problem, {}) != nullptr; }
 
-  /// The exact winner, else the one that is expected to be fastest, else a default; always valid
-  /// for `problem`. Winners of the same types and mode, of any size, layout and alignment, are
-  /// candidates where their constraints hold for this problem. A kernel that is specialised on its
-  /// size serves other sizes by its form that is not; a template whose kernels all are specialised
-  /// serves its own size only. The expected time is the cost model's for this problem, with
-  /// parameters that follow from the size chosen anew, times the factor of the Corrections and, the
-  /// nearer the more, the factor by which the record's own problem differs from that. Without
-  /// corrections it is times the ratio of the record's measured time to the model's. Of several
-  /// records of one candidate the nearest by
-  /// distance_between() counts. At most kCompared candidates are compared, the nearest. Ties, and a
-  /// device without a cost model: the nearest of the same layout. Default: that of the first
-  /// template that supports the problem: `mma` (tensor cores, where the device has them for it),
-  /// `simt`, then the catalog's order.
-  /// Throws Error(unsupported) when nothing is left, with the kinds of products that this device
-  /// supports.
+  /// The exact winner, otherwise the stored candidate that is expected to be fastest, otherwise a
+  /// default; always valid for `problem`.
+  ///
+  /// Candidates are the winners of the same types and mode, of any size, layout and alignment,
+  /// whose constraints hold for this problem. A kernel that is specialised on its size serves other
+  /// sizes by its general form; a template that has only specialised kernels serves its own size
+  /// only. At most kCompared candidates, the nearest, are compared. If several records have one
+  /// candidate, the nearest by distance_between() counts.
+  ///
+  /// The expected time is the cost model's for this problem, with retuned launch-time parameters,
+  /// times the factor of the Corrections, times the error of that product on the record's own
+  /// problem, whose weight decreases with distance. Without corrections it is the model's time,
+  /// times the ratio of the record's measured to modelled time. In a tie, or on a device without a
+  /// cost model, the nearest record of the same layout wins.
+  ///
+  /// The default is that of the first template that supports the problem: `mma` (tensor cores, if
+  /// the device has them for it), `simt`, then the catalog's order. Throws Error(unsupported) if
+  /// nothing is left, with the kinds of products that this device supports.
   Resolution resolve(const Problem& problem, const Conditions& conditions = {}) const;
 
   /// A candidate that may serve a problem, and the expected time (0 without a cost model).
@@ -80,38 +83,37 @@ class Resolver {
     Candidate candidate;
     double us = 0;
   };
-  /// The candidates that are expected to be the fastest, fastest first: at most `count`, none
-  /// twice.
+  /// The candidates that are expected to be the fastest, fastest first: at most `count`, without
+  /// duplicates.
   std::vector<Expected> expected(const Problem& problem, std::size_t count) const;
 
-  /// How far such expectations are off: as the corrections were assessed; else for the nearest
-  /// measured problems of the same types, the time that is expected without their own record, over
-  /// the measured time. In words; empty where fewer than three can be compared. Takes some
-  /// milliseconds.
+  /// The error of such expectations, in words: as assessed for the corrections; otherwise, for the
+  /// nearest measured problems of the same types, the time expected without their own record over
+  /// the measured time. Empty if fewer than three can be compared. Takes some milliseconds.
   std::string how_far_off(const Problem& problem) const;
 
-  /// The same winners, with staleness by this compiler.
+  /// The same winners with staleness relative to this compiler.
   Resolver with_compiler(std::string identity) const;
 
   const std::vector<std::string>& notes() const { return notes_; }
 
   static constexpr std::size_t kCompared = 48;  ///< candidates
-  static constexpr std::size_t kFitted = 8;     ///< of them, whose parameters are chosen anew
+  static constexpr std::size_t kFitted = 8;     ///< candidates whose parameters are retuned
 
  private:
-  /// A winner that may serve a problem, in the form in which it does.
+  /// A winner that may serve a problem, in the form that serves it.
   struct Offer {
     const Winner* winner = nullptr;
     Candidate candidate;
     double expected_us = 0;  ///< 0: there is no cost model
     double model_us = 0;     ///< the cost model's share of it
-    double distance = 0;     ///< from the record's problem
+    double distance = 0;     ///< distance from the record's problem
     std::size_t compared = 0;
     std::size_t samples = 0;  ///< of the corrections; 0: by the record's own measurement
   };
   void add_general(std::vector<Record> general);
   const Winner* exact(const Problem& problem, const Conditions& conditions) const;
-  /// At most `count` offers, those expected to be the fastest first; with `without_own`, none by a
+  /// At most `count` offers, the one expected to be fastest first. `without_own`: none from a
   /// record of this very problem.
   std::vector<Offer> offers(const Problem& problem, const Conditions& conditions, std::size_t count,
                             bool without_own = false) const;
@@ -125,18 +127,18 @@ class Resolver {
   void tell_staleness(Resolution& resolution) const;
   Resolution default_answer(const Problem& problem, const Conditions& conditions) const;
 
-  std::vector<Winner> winners_;      // then general records, as if they were winners
-  std::size_t own_ = 0;              // the number of winners before them
-  std::vector<Problem> problems_;    // of each winner, close together: all are looked at
-  std::vector<LogSizes> logs_;       // likewise
-  std::vector<bool> superseded_;     // of each winner: for other sizes, by a general record
-  std::vector<std::size_t> hashes_;  // hash_of() each winner's candidate
-  std::vector<std::size_t> candidate_numbers_;  // winners of one candidate have one number
+  std::vector<Winner> winners_;      // followed by general records, treated like winners
+  std::size_t own_ = 0;              // number of winners in front of the general records
+  std::vector<Problem> problems_;    // of each winner; contiguous, because all are scanned
+  std::vector<LogSizes> logs_;       // of each winner, contiguous too
+  std::vector<bool> superseded_;     // winners replaced, for other sizes, by a general record
+  std::vector<std::size_t> hashes_;  // hash_of() of each winner's candidate
+  std::vector<std::size_t> candidate_numbers_;  // winners with one candidate have one number
   std::size_t candidate_count_ = 0;
-  /// Of each winner: measured over modelled time of its own problem, or 0 until it is first needed.
-  /// Threads that compute one at the same time compute the same. Copies have the same winners.
+  /// For each winner, measured over modelled time of its own problem; 0 until it is first needed.
+  /// Threads that compute one at the same time get the same value. Copies have the same winners.
   std::shared_ptr<std::vector<std::atomic<double>>> own_ratios_;
-  std::shared_ptr<std::vector<std::atomic<double>>> residuals_;  // likewise, with corrections
+  std::shared_ptr<std::vector<std::atomic<double>>> residuals_;  // the same, with corrections
   struct Learned {
     CorrectionsSource source;
     std::mutex mutex;
@@ -148,9 +150,9 @@ class Resolver {
   std::vector<std::string> notes_;
 };
 
-/// The answer of `stored`, where it is exact or a prediction from a near problem (a distance of at
-/// most 2). Else `portfolio`, which is called only then and may return null, answers instead of a
-/// default, and instead of a prediction where it expects a time that is shorter by more than 10%.
+/// The resolution of `stored` if it is exact or a prediction from a near problem (distance 2 or
+/// less). Otherwise `portfolio` replaces a default, and replaces a prediction if it expects a time
+/// that is shorter by more than 10%. `portfolio` is called only then and may return null.
 Resolution resolve(const Resolver& stored, const std::function<const Resolver*()>& portfolio,
                    const Problem& problem, const Conditions& conditions = {});
 

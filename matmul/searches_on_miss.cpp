@@ -5,9 +5,9 @@
 namespace tilewise {
 namespace {
 
-constexpr int kMostFailures = 3;  // in a row: then the cause is not one problem
+constexpr int kMostFailures = 3;  // failures in a row after which the cause is not a single problem
 
-/// Batches by pointers are served by what was tuned for batches with strides.
+/// Batches by pointers are served by kernels tuned for batches with strides.
 Problem with_strides(Problem problem) {
   problem.pointers = false;
   return problem;
@@ -23,7 +23,7 @@ bool SearchesOnMiss::is_due(const Problem& problem) {
 
 void SearchesOnMiss::search_for(const Problem& asked) {
   const Problem problem = with_strides(asked);
-  (void)winners_.resolve(problem, {});  // throws where the device does no such product
+  (void)winners_.resolve(problem, {});  // throws if the device does not support the product
   const std::lock_guard turn(search_mutex_);
   if (!is_due(problem)) return;
   const std::string why_not = search(problem);
@@ -42,7 +42,7 @@ void SearchesOnMiss::search_for(const Problem& asked) {
                    " searches in a row failed: no further problem is tuned by this Matmul");
 }
 
-/// Returns "" when the problem has a winner, else why it has none.
+/// Returns "" if the problem has a winner, otherwise the reason why it has none.
 std::string SearchesOnMiss::search(const Problem& problem) {
   try {
     winners_.read();  // another process may have tuned it

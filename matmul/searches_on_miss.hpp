@@ -12,8 +12,8 @@
 
 namespace tilewise {
 
-/// OnMiss::tune: a search before the first product of a problem that was not tuned. Thread-safe;
-/// one search at a time, since two would disturb each other's times.
+/// OnMiss::tune: searches before the first product of a problem that was not tuned. Thread-safe.
+/// One search runs at a time, since two would disturb each other's times.
 class SearchesOnMiss {
  public:
   /// ServingParts::tune; may be empty.
@@ -22,10 +22,10 @@ class SearchesOnMiss {
   SearchesOnMiss(StoredWinners& winners, const DeviceInfo& device, Tune tune, Warnings& warnings)
       : winners_(winners), device_(device), tune_(std::move(tune)), warnings_(warnings) {}
 
-  /// Whether search_for() would search.
+  /// Whether search_for() would start a search.
   bool is_due(const Problem& problem);
-  /// Searches for the winner of a problem, and waits; once for each problem. A search that fails is
-  /// a warning. Throws Error(unsupported) where the device does no such product.
+  /// Searches for the winner of a problem and waits; once for each problem. A failed search becomes
+  /// a warning. Throws Error(unsupported) if the device does not support the product.
   void search_for(const Problem& problem);
 
  private:

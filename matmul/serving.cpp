@@ -77,9 +77,9 @@ std::shared_ptr<const Executable> Serving::executable(const Request& request, St
   return made;
 }
 
-/// A batch that is one product has two forms. A batch that was prepared stays as it is, and its own
-/// record comes before a prediction for the product. Where one form cannot be served (nothing
-/// compiles, nothing is loaded in a capture), the other may be.
+/// Serves a batch that is one product by one of its two forms. A batch that was prepared stays a
+/// batch, and its own record comes before a prediction for the product. If one form cannot be
+/// served (the kernel does not compile, or is not loaded in a capture), the other is tried.
 std::shared_ptr<const Executable> Serving::product_or_batch(const Request& request, Stream stream) {
   const Request product(*request.product);
   Request batch = request;
@@ -94,7 +94,7 @@ std::shared_ptr<const Executable> Serving::product_or_batch(const Request& reque
     if (error.kind() == ErrorKind::device || error.kind() == ErrorKind::out_of_memory) throw;
     made = executable(product_first ? batch : product, stream);
   }
-  if (device_->capturing(stream)) return made;  // what is loaded now does not decide for later
+  if (device_->capturing(stream)) return made;  // a choice in a capture is not kept
   const std::lock_guard making(make_mutex_);
   if (!has_executable(request)) executables_.add(request, made);
   return made;
@@ -111,7 +111,7 @@ void Serving::prepare(const Problem& problem) {
   prepared_[problem] = shared;
 }
 
-/// The prepared choice for a request; null where there is none that serves it.
+/// The prepared resolution for a request; null if there is none that serves it.
 const Resolution* Serving::prepared(const Request& request) const {
   const auto known = prepared_.find(request.problem);
   if (known == prepared_.end()) return nullptr;
@@ -121,9 +121,10 @@ const Resolution* Serving::prepared(const Request& request) const {
   return serves ? &choice : nullptr;
 }
 
-/// By the prepared choice where there is one. Else tries resolutions, best first, until one loads.
-/// A failed one is not tried again in this process. It is quarantined in the database only after
-/// another has loaded: before, the device may be at fault. `served`: the resolution that loaded.
+/// Uses the prepared resolution if there is one. Otherwise tries resolutions, best first, until one
+/// loads. A failed one is not tried again in this process. It is quarantined in the database only
+/// after another has loaded: before that, the device may be at fault. `served`: the resolution that
+/// loaded.
 std::shared_ptr<const Executable> Serving::make(const Request& request, const GivenPackings& given,
                                                 MayLoad may_load, Resolution* served) {
   const Problem& problem = request.problem;
@@ -145,7 +146,7 @@ std::shared_ptr<const Executable> Serving::make(const Request& request, const Gi
     if (tried.executable) {
       for (const auto& [failed, failure] : failures) {
         warnings_.once(described(failed) + " is set aside: " + failure.why_not);
-        // Another form of a record's candidate says nothing of the record.
+        // A failure of another form of the candidate does not count against the record.
         if (failed.record && failed.record->candidate == failed.candidate && failure.broken)
           quarantine(*failed.record, failure.why_not);
       }
@@ -185,8 +186,8 @@ Serving::Attempt Serving::attempt(const Request& request, const Resolution& reso
   return attempt;
 }
 
-/// Expected seconds of a kernel's compile: the compile time of the record's kernels together, else
-/// a usual value.
+/// Expected compile time of a kernel in seconds: the compile time of all of the record's kernels,
+/// otherwise a typical value.
 double Serving::seconds_to_compile(const Resolution& resolution) const {
   constexpr double kUsual = 0.3, kUsualOnCpu = 1;
   if (resolution.record && resolution.record->compile_ms > 0)
@@ -194,8 +195,8 @@ double Serving::seconds_to_compile(const Resolution& resolution) const {
   return device_->info().target.host ? kUsualOnCpu : kUsual;
 }
 
-/// A batch by pointers is served by what was tuned for the batch with strides. Where strides are
-/// far, what was tuned may not serve.
+/// Whether nothing tuned serves the request. A batch by pointers is served by kernels tuned for the
+/// batch with strides. With far strides, a tuned kernel may be unable to serve.
 bool Serving::is_missed(const Request& request, const Resolution& resolution) {
   if (resolution.kind == MatchKind::exact) return false;
   Problem tuned = request.problem;
@@ -203,7 +204,7 @@ bool Serving::is_missed(const Request& request, const Resolution& resolution) {
   return !((request.problem.pointers || request.far) && winners_.has(tuned));
 }
 
-/// What OnMiss says of a problem that was not tuned, or whose record failed (`why_not`).
+/// Applies OnMiss to a problem that was not tuned, or whose record failed (`why_not`).
 void Serving::meet_miss(const Problem& problem, const std::string& why_not) {
   if (on_miss_ == OnMiss::error) {
     const std::string what = to_string(problem) + " on " + device_->info().name;
@@ -218,7 +219,7 @@ void Serving::meet_miss(const Problem& problem, const std::string& why_not) {
                    " any more: " + why);
 }
 
-/// Without make_mutex_ during the search: products of other problems are made.
+/// Searches without holding make_mutex_, so that products of other problems can be made meanwhile.
 void Serving::search_if_due(const Problem& problem) {
   if (!searches_.is_due(problem)) return;
   {
@@ -228,7 +229,7 @@ void Serving::search_if_due(const Problem& problem) {
   searches_.search_for(problem);
 }
 
-/// Marks the record, so that the next process does not try it. On a database that cannot be written
+/// Marks the record so that the next process does not try it. In a database that cannot be written,
 /// the record stays unmarked.
 void Serving::quarantine(const Record& record, const std::string& why) {
   const std::string failed =
@@ -238,8 +239,7 @@ void Serving::quarantine(const Record& record, const std::string& why) {
                    " could not be marked in the database: " + failed);
 }
 
-/// Throws with the remedy when every candidate for a problem has failed; returns when none was
-/// tried.
+/// Throws with the remedy if every candidate for a problem has failed; returns if none was tried.
 void Serving::give_up(const Problem& problem) const {
   const std::string why_not = kernels_.refusal_for(problem);
   if (why_not.empty()) return;

@@ -21,40 +21,41 @@
 
 namespace tilewise {
 
-/// The number of requests whose choice a Matmul keeps. A choice takes about 4 KiB.
+/// The number of requests whose executable a Matmul caches, about 4 KiB each.
 inline constexpr std::size_t kCachedExecutables = 4096;
-/// The number of prepared problems whose resolution is kept besides, about 150 bytes each.
+/// The number of prepared problems whose resolution is kept in addition, about 150 bytes each.
 inline constexpr std::size_t kPrepared = 65536;
 
-/// What serves a Matmul's products on device pointers: request -> executable, made at first need
-/// and kept for the last kCachedExecutables requests. Thread-safe. One executable is made at a
-/// time; a lookup of a finished one does not wait for it.
+/// Serves a Matmul's products on device pointers. Maps a request to an executable, which is made
+/// when it is first needed and kept for the last kCachedExecutables requests. Thread-safe. One
+/// executable is made at a time; a lookup of a finished one does not wait for it.
 ///
-/// An executable does not own its kernels (KernelTable) and holds no device memory, so that its
-/// destruction frees host memory only: at any time, also after this object's, in any thread and in
-/// a child by fork().
+/// An executable does not own its kernels (KernelTable) and holds no device memory, so its
+/// destruction frees host memory only. It may be destroyed at any time, even after this object, in
+/// any thread and in a child after fork().
 class Serving {
  public:
   explicit Serving(ServingParts parts);
 
-  /// The executable for a request; it may be launched while this object lives. Where
-  /// request.product is, its problem() is that product or the batch. Throws Error(invalid_argument)
-  /// when a kernel of it is not loaded yet and `stream` is being captured: loading and compiling
-  /// are not possible in a capture. `given`: of the call; they count in the choice for a problem
-  /// that was neither tuned nor prepared, outside of a capture.
+  /// The executable for a request; it may be launched while this object lives. If request.product
+  /// is set, the executable's problem() is that product or the batch. Throws
+  /// Error(invalid_argument) if one of its kernels is not loaded yet and `stream` is being
+  /// captured, because a capture allows neither loading nor compiling. `given`: packings of the
+  /// call; they count in the choice for a problem that was neither tuned nor prepared, outside of a
+  /// capture.
   std::shared_ptr<const Executable> executable(const Request& request, Stream stream,
                                                const GivenPackings& given = {});
   /// Whether executable() returns at once.
   bool has_executable(const Request& request) const {
     return executables_.find(request) != nullptr;
   }
-  /// Loads the kernels of a problem and keeps its choice, without an executable.
+  /// Loads the kernels of a problem and keeps its resolution, without an executable.
   void prepare(const Problem& problem);
   /// The resolution of a problem, without a compiler.
   Resolution resolution(const Problem& problem) {
     return winners_.resolve(problem, {kernels_.refused()});
   }
-  /// The same, with staleness where there is a compiler.
+  /// The same, with staleness if there is a compiler.
   Resolution explain(const Problem& problem) {
     return winners_.explain(problem, {kernels_.refused()});
   }
@@ -62,11 +63,11 @@ class Serving {
   /// for it. Without such a packing, `contents` gets no copy.
   void pack(const Problem& problem, const Call& call, PackedOperand::Contents& contents);
   Device& device() const { return *device_; }
-  /// Unique in the process, also after destruction.
+  /// Unique in the process, even after destruction.
   std::uint64_t id() const { return id_; }
 
  private:
-  /// An attempt at one resolution: an executable, or the reason for its absence.
+  /// The result of trying one resolution: an executable, or the reason why there is none.
   struct Attempt {
     std::shared_ptr<const Executable> executable;
     KernelSpec failed;  ///< the kernel that was not loaded
@@ -94,12 +95,12 @@ class Serving {
   SearchesOnMiss searches_;
   KernelTable kernels_;  ///< its loads are guarded by make_mutex_
   const OnMiss on_miss_;
-  std::optional<MissedProblems> missed_;  ///< with OnMiss::record
+  std::optional<MissedProblems> missed_;  ///< used with OnMiss::record
   const std::uint64_t id_;
 
   ExecutableCache executables_{kCachedExecutables};
   std::mutex make_mutex_;  ///< locked while an executable is made; guards the next two
-  /// Of prepared problems. Problems of one candidate share a resolution.
+  /// The resolutions of prepared problems. Problems with one candidate share a resolution.
   std::unordered_map<Problem, std::shared_ptr<const Resolution>> prepared_;
   std::map<Candidate, std::shared_ptr<const Resolution>> prepared_resolutions_;
 };

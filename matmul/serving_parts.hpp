@@ -14,22 +14,22 @@
 
 namespace tilewise {
 
-/// What a Serving is made of.
+/// The parts of a Serving.
 struct ServingParts {
   std::unique_ptr<Device> device;
   std::optional<Database> database;  ///< winners and their images; without it, defaults are served
-  std::optional<Database> bundle = {};  ///< the same for what the database does not have
-  /// Each is called at most once, when the database lacks the image of a kernel.
+  std::optional<Database> bundle = {};  ///< winners and images that the database does not have
+  /// Each is called at most once, when the database has no image of a kernel.
   std::function<std::unique_ptr<ImageCache>()> open_cache;   ///< may be empty
   std::function<std::unique_ptr<Compiler>()> load_compiler;  ///< may be empty, may throw Error
   bool compile_missing = true;
-  /// The portfolio of a device, for problems that nothing stored serves. Called at most once; may
-  /// be empty.
+  /// Returns the portfolio of a device, for problems that no stored record serves. Called at most
+  /// once; may be empty.
   std::function<std::vector<Record>(const DeviceInfo&)> portfolio = {};
   OnMiss on_miss = OnMiss::serve;
-  std::filesystem::path missed_list = {};  ///< of OnMiss::record
-  /// Of OnMiss::tune: tunes a problem, so that the database has its winner. Returns "", or why it
-  /// failed. One call at a time. May be empty.
+  std::filesystem::path missed_list = {};  ///< file for OnMiss::record
+  /// For OnMiss::tune: tunes a problem and puts its winner into the database. Returns "", or the
+  /// reason for a failure. Called by one thread at a time. May be empty.
   std::function<std::string(const Problem&, const DeviceInfo&)> tune = {};
   std::function<void(const std::string&)> warn;  ///< empty: standard error
   std::vector<std::string> notes = {};           ///< warnings from before the construction

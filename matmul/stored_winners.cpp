@@ -30,7 +30,7 @@ Resolution StoredWinners::explain(const Problem& problem, const Conditions& cond
   return resolution;
 }
 
-/// Null without one.
+/// Null if there is no portfolio.
 const Resolver* StoredWinners::portfolio() {
   if (!read_portfolio_) return nullptr;
   portfolio_once_.call([this] {
@@ -69,8 +69,8 @@ void StoredWinners::read() {
   stored_ = std::move(read);
 }
 
-/// Adds what the bundle has for this GPU, behind what the database has: of two for one problem the
-/// first serves. Its records have no id, since none of this database is theirs.
+/// Adds the bundle's winners for this GPU after those of the database: of two for one problem the
+/// first serves. Their records have no id, since an id would refer to the database.
 void StoredWinners::read_bundle(std::vector<Winner>& winners, std::vector<Record>& general) {
   Database& bundle = *stores_.bundle();
   const std::string gpu = gpu_key(device_);
@@ -92,7 +92,8 @@ std::shared_ptr<const Resolver> StoredWinners::read_before() const {
   return stored_;
 }
 
-/// As read last; read at the first need. The resolver stays as it is while the pointer is held.
+/// The winners as last read; reads them at the first need. The resolver does not change while the
+/// pointer is held.
 std::shared_ptr<const Resolver> StoredWinners::all() {
   if (auto known = read_before()) return known;
   const std::lock_guard reading(read_mutex_);
@@ -100,8 +101,8 @@ std::shared_ptr<const Resolver> StoredWinners::all() {
   return read_before();
 }
 
-/// What resolves a problem: its own winner alone, where it has a valid one. A thousand winners take
-/// some 20 ms to read, which the first product of a process need not wait for.
+/// A resolver that is enough for a problem: its own winner alone, if it has a valid one. Reading a
+/// thousand winners takes some 20 ms, and the first product of a process need not wait for that.
 std::shared_ptr<const Resolver> StoredWinners::enough_for(const Problem& problem) {
   if (auto known = read_before()) return known;
   for (std::optional<Database>* from : {&stores_.database(), &stores_.bundle()}) try {
@@ -115,13 +116,13 @@ std::shared_ptr<const Resolver> StoredWinners::enough_for(const Problem& problem
       auto alone = std::make_shared<const Resolver>(std::move(winners), device_);
       for (const std::string& note : alone->notes()) warnings_.once(note);
       if (alone->has_winner(problem)) return alone;
-    } catch (const Error&) {  // reading all says what is damaged
+    } catch (const Error&) {  // the read of all winners reports the damage
       break;
     }
   return all();
 }
 
-/// The same with staleness, where there is a compiler: the source hash depends on it.
+/// The same with staleness if there is a compiler: the source hash depends on it.
 std::shared_ptr<const Resolver> StoredWinners::all_with_compiler() {
   const Compiler* known = stores_.compiler();
   auto current = all();
@@ -134,7 +135,7 @@ std::shared_ptr<const Resolver> StoredWinners::all_with_compiler() {
   return informed_;
 }
 
-/// Of the database, else of the bundle.
+/// The corrections of the database, otherwise those of the bundle.
 std::optional<Corrections> StoredWinners::corrections(const Problem& kind) {
   for (const std::optional<Database>* from : {&stores_.database(), &stores_.bundle()}) try {
       if (!*from) continue;

@@ -13,11 +13,11 @@
 
 namespace tilewise {
 
-/// What a Matmul chooses from: the winners of the database, behind them the bundle's, then the
-/// portfolio, then defaults. Thread-safe.
+/// Resolves problems for a Matmul among the winners of the database, then those of the bundle, then
+/// the portfolio, then defaults. Thread-safe.
 class StoredWinners {
  public:
-  /// The portfolio of a device; may be empty.
+  /// Returns the portfolio of a device; may be empty.
   using Portfolio = std::function<std::vector<Record>(const DeviceInfo&)>;
 
   StoredWinners(Stores& stores, const DeviceInfo& device, Portfolio portfolio, Warnings& warnings)
@@ -26,14 +26,14 @@ class StoredWinners {
         read_portfolio_(std::move(portfolio)),
         warnings_(warnings) {}
 
-  /// The choice among all of them; where nothing was read yet and the problem has a valid winner,
-  /// among winners of its own. Throws as Resolver::resolve() does.
+  /// The best resolution among all of them. If nothing was read yet and the problem has a valid
+  /// winner, only its own winner is read. Throws as Resolver::resolve() does.
   Resolution resolve(const Problem& problem, const Conditions& conditions);
-  /// The same among all, with staleness where there is a compiler.
+  /// The same among all winners, with staleness if there is a compiler.
   Resolution explain(const Problem& problem, const Conditions& conditions);
   /// Whether the problem has a valid winner of its own.
   bool has(const Problem& problem) { return all()->has_winner(problem); }
-  /// Reads the winners anew. A file that cannot be read serves nothing.
+  /// Reads the winners again. A file that cannot be read serves nothing.
   void read();
 
  private:
@@ -50,14 +50,14 @@ class StoredWinners {
   const DeviceInfo& device_;
   Portfolio read_portfolio_;
   Warnings& warnings_;
-  mutable std::mutex mutex_;                ///< locked only briefly; guards the next
+  mutable std::mutex mutex_;                ///< locked only briefly; guards stored_
   std::shared_ptr<const Resolver> stored_;  ///< null until it is read; replaced by read()
-  std::mutex read_mutex_;                   ///< locked while it is read for the first time
+  std::mutex read_mutex_;                   ///< locked during the first read
   std::mutex informed_mutex_;               ///< guards the next two
   std::shared_ptr<const Resolver> informed_of_, informed_;  ///< stored_ and, with the compiler's
                                                             ///< identity for explain(), the same
   Once portfolio_once_;
-  std::optional<Resolver> portfolio_;  ///< read at the first problem that nothing stored serves
+  std::optional<Resolver> portfolio_;  ///< read at the first problem that no stored record serves
 };
 
 }  // namespace tilewise

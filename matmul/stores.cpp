@@ -56,7 +56,7 @@ std::optional<Image> Stores::stored_image(const KernelSpec& kernel,
       return found;
     const std::vector<std::string> warnings = database_->warnings();
     for (std::size_t i = known; i < warnings.size(); ++i) warnings_.once(warnings[i]);
-    // A read-only connection leaves a damaged image; a writable one sets it aside.
+    // A read-only connection keeps a damaged image; a writable one sets it aside.
     if (warnings.size() > known)
       write([&](Database& database) { database.image(kernel, target, launch_revision); });
   }

@@ -15,8 +15,8 @@
 
 namespace tilewise {
 
-/// The files that a Matmul reads, and its compiler. Cache and compiler are opened at their first
-/// use. Thread-safe.
+/// The files that a Matmul reads, and its compiler. Cache and compiler are opened when they are
+/// first used. Thread-safe.
 class Stores {
  public:
   /// Takes database, bundle, open_cache and load_compiler of `parts`.
@@ -24,16 +24,17 @@ class Stores {
 
   std::optional<Database>& database() { return database_; }
   std::optional<Database>& bundle() { return bundle_; }
-  /// Null without one.
+  /// Null if there is none.
   ImageCache* cache();
   const Compiler* compiler();
   /// Why compiler() is null.
   const std::string& no_compiler() const { return no_compiler_; }
 
-  /// From the database, the bundle or the cache. Damage is said once and marked in the database.
+  /// An image from the database, the bundle or the cache. Damage is reported once and marked in the
+  /// database.
   std::optional<Image> stored_image(const KernelSpec& kernel, const std::string& launch_revision);
-  /// Changes the database, through a second connection where it is open read-only. Returns "" or
-  /// the failure; without a database "".
+  /// Changes the database, through a second connection if it is open read-only. Returns "" or the
+  /// failure; "" without a database.
   std::string write(const std::function<void(Database&)>& change);
 
  private:

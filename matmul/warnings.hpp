@@ -8,10 +8,10 @@
 
 namespace tilewise {
 
-/// What a Matmul says, each line once. Thread-safe.
+/// The warnings of a Matmul; each line is issued once. Thread-safe.
 class Warnings {
  public:
-  /// `say`: empty: standard error.
+  /// `say`: issues a line; if it is empty, lines go to standard error.
   explicit Warnings(std::function<void(const std::string&)> say) : say_(std::move(say)) {
     if (!say_) say_ = [](const std::string& line) { std::cerr << "tilewise: " + line + "\n"; };
   }
@@ -22,7 +22,7 @@ class Warnings {
 
  private:
   std::function<void(const std::string&)> say_;
-  std::mutex mutex_;  // guards the next, and one line is said at a time
+  std::mutex mutex_;  // guards said_ and serialises say_
   std::set<std::string> said_;
 };
 

@@ -28,7 +28,7 @@ std::string type_list() {
   return text;
 }
 
-/// A type in DLPack, and by the name that PyTorch, NumPy and ml_dtypes give it.
+/// A type in DLPack, and its name in PyTorch, NumPy and ml_dtypes.
 struct TypeRow {
   DType type;
   dlpack::TypeCode code;
@@ -105,8 +105,8 @@ void read_tensor(View& view, const dlpack::Tensor& tensor) {
   view.device = tensor.device.index;
 }
 
-/// The table of functions of an object's type, or null. Types are kept, so that their addresses
-/// stay theirs.
+/// The table of functions of an object's type, or null. Types are kept alive, so that their
+/// addresses are not reused.
 const dlpack::Exchange* exchange_of(nb::handle object) {
   static auto& known = *new std::unordered_map<PyTypeObject*, const dlpack::Exchange*>;
   PyTypeObject* type = Py_TYPE(object.ptr());
@@ -128,7 +128,7 @@ const dlpack::Exchange* exchange_of(nb::handle object) {
 
 [[noreturn]] void raise_python() { throw nb::python_error(); }
 
-/// The type of numbers that __array_interface__ states; ml_dtypes' are "V".
+/// The name of the type that __array_interface__ states. For ml_dtypes it states "V" only.
 std::string numpy_name(nb::handle object, const std::string& typestr, const std::string& name) {
   constexpr std::pair<const char*, const char*> kNames[] = {
       {"f4", "float32"}, {"f8", "float64"}, {"f2", "float16"}, {"i1", "int8"}, {"i4", "int32"}};
@@ -146,7 +146,7 @@ Array::Array(nb::handle object, const char* name) : object_(object) {
   readable([this] { describe(); });
 }
 
-/// What an array does not let read is an error of ours, with the array's name.
+/// Turns a failure to read an array into an Error with the array's name.
 template <class Work>
 void Array::readable(Work work) const {
   std::optional<nb::python_error> failure;
@@ -157,7 +157,7 @@ void Array::readable(Work work) const {
     failure.emplace(std::move(error));
   } catch (const nb::cast_error&) {
   }
-  // Behind the handlers, in which stay_at_the_end() cannot hold a thread.
+  // After the handlers, in which stay_at_the_end() cannot hold a thread.
   const std::string what = view_.name + ", a " + type_text(object_) + ", cannot be read: ";
   if (!failure) refuse(what + "it describes itself by a value of an unexpected type");
   throw Error(ErrorKind::invalid_argument,
@@ -178,7 +178,7 @@ void Array::describe() {
     by_ = By::torch;
     read_torch();
   } else if (type_text(object_).rfind("jaxlib.", 0) == 0) {
-    // Its __cuda_array_interface__ has not all types.
+    // JAX's __cuda_array_interface__ does not have all types.
     by_ = By::capsule;
     jax_ = true;
   } else if (has(object_, "__cuda_array_interface__")) {
@@ -255,7 +255,7 @@ void Array::read_interface(const nb::dict& interface) {
   if (interface.contains("strides") && !nb::object(interface["strides"]).is_none()) {
     const nb::object strides = interface["strides"];
     for (int i = 0; i < view_.dims; ++i) {
-      if (view_.shape[std::size_t(i)] <= 1) continue;  // any number may stand there
+      if (view_.shape[std::size_t(i)] <= 1) continue;  // its stride may be any number
       const auto bytes = nb::cast<std::int64_t>(strides[i]);
       if (bytes % bytes_of(view_.type) != 0)
         refuse(view_.name + " has a stride of " + std::to_string(bytes) +
@@ -280,8 +280,8 @@ void Array::read_cuda_interface(const nb::dict& interface) {
     stated_ = nb::cast<std::uintptr_t>(interface["stream"]);
 }
 
-/// By version 1 of DLPack where the producer has it: version 0 has no word for memory that is
-/// read-only.
+/// Requests version 1 of DLPack if the producer has it, because version 0 cannot express read-only
+/// memory.
 nb::object Array::capsule_for(StreamHandle stream) const {
   const nb::object device = call(get(object_, "__dlpack_device__")),
                    producer = get(object_, "__dlpack__");
@@ -295,7 +295,7 @@ nb::object Array::capsule_for(StreamHandle stream) const {
   try {
     return call(producer, **arguments);
   } catch (nb::python_error& error) {
-    if (!error.matches(PyExc_TypeError)) throw;  // of a producer without the argument max_version
+    if (!error.matches(PyExc_TypeError)) throw;  // no argument max_version
   }
   return call(producer, **nb::borrow<nb::dict>(before_version_1));
 }
@@ -319,7 +319,7 @@ void Array::read_capsule(StreamHandle stream) {
     refuse(view_.name + " has version " + std::to_string(held->version.major) +
            " of DLPack; 1 is read");
   read_tensor(view_, held->tensor);
-  // What is written into a copy is lost. JAX's arrays have is_immutable().
+  // Results written into a copy would be lost. JAX's arrays have is_immutable().
   view_.read_only = !jax_ && (held->flags & (dlpack::kReadOnly | dlpack::kCopied)) != 0;
   PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned");
   release_ = [held] {
@@ -340,7 +340,7 @@ StreamHandle Array::current_stream() const {
         get(get(imported("torch"), "_C"), "_cuda_getCurrentRawStream").release();
     return nb::cast<std::uintptr_t>(call(nb::borrow(current), view_.device));
   }
-  // CUDA's names of its default streams in this protocol: 1 legacy, 2 per thread.
+  // CUDA's numbers of its default streams in this protocol: 1 legacy, 2 per thread.
   return stated_ == StreamHandle(1) ? StreamHandle(0) : stated_;
 }
 
@@ -378,7 +378,7 @@ nb::object Array::make(const std::vector<std::int64_t>& shape, DType type) const
   if (library == "numba")
     return call(get(imported("numba.cuda"), "device_array"), size, nb::arg("dtype") = type_name);
   if (by_ == By::array_interface) {
-    const bool own = type == DType::bf16 || is_fp8(type);  // of ml_dtypes
+    const bool own = type == DType::bf16 || is_fp8(type);  // types of ml_dtypes
     const nb::object numpy = imported("numpy");
     const nb::object of =
         own ? get(imported("ml_dtypes"), type_name) : nb::object(nb::str(type_name));

@@ -1,6 +1,6 @@
 #pragma once
-// The type casters are here, for all files: a cast that is compiled with one and without it has two
-// definitions.
+// The type casters are included here, for all files: a cast that is compiled with a caster in one
+// file and without it in another has two definitions.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -14,36 +14,36 @@
 
 namespace tilewise::python {
 
-/// A CUDA stream as frameworks give it: none, or a handle.
+/// A CUDA stream from a framework: none, or a handle.
 using StreamHandle = std::optional<std::uintptr_t>;
 
-/// A view of an array of any framework, valid as long as this object and the array.
+/// A view of an array of any framework. Valid as long as this object and the array.
 class Array {
  public:
-  /// Of `object`, called `name` in messages: by DLPack's C interface where its type has that, else
-  /// PyTorch's own attributes, __cuda_array_interface__, __array_interface__, __dlpack__ in this
-  /// order; JAX's arrays by __dlpack__. Those by __dlpack__ are read by read(). The caller holds
-  /// the GIL. Throws nanobind::type_error for an object that is no array, that has a meaning beside
-  /// its memory (hidden.hpp) or is of a type that no product has; Error(invalid_argument) with the
-  /// reason of an array that does not let itself be read.
+  /// Views `object`, which messages call `name`. Uses DLPack's C interface if its type has that;
+  /// otherwise PyTorch's own attributes, __cuda_array_interface__, __array_interface__ or
+  /// __dlpack__, in this order; for JAX's arrays __dlpack__. Arrays viewed by __dlpack__ are read
+  /// by read(). The caller holds the GIL. Throws nanobind::type_error for an object that is not an
+  /// array, whose meaning is not in its memory alone (hidden.hpp), or whose type no product has.
+  /// Throws Error(invalid_argument) with the reason for an array that cannot be read.
   Array(nanobind::handle object, const char* name);
-  /// Reads an array by __dlpack__, whose producer orders its work before what `stream` does next.
+  /// Reads an array by __dlpack__. Its producer orders its work before later work on `stream`.
   /// Throws as the constructor does.
   void read(StreamHandle stream);
   Array(const Array&) = delete;
   Array& operator=(const Array&) = delete;
-  /// Gives a capsule back; not in a thread that lost the GIL to the end of the interpreter.
+  /// Returns a capsule, except in a thread that lost the GIL at the end of the interpreter.
   ~Array();
 
   const View& view() const { return view_; }
-  /// Whether the framework takes its arrays for constants.
+  /// Whether the framework treats its arrays as constants.
   bool is_immutable() const { return jax_; }
-  /// Tells the framework that the array has been written.
+  /// Informs the framework that the array has been written.
   void written() const;
-  /// The stream on which the framework works now, or that the array states; none: it names none.
+  /// The framework's current stream, or the one that the array states; none if it names none.
   StreamHandle current_stream() const;
-  /// A new array of the same framework on the same device, row-major. Throws nanobind::type_error
-  /// for frameworks whose arrays cannot be made to be written.
+  /// A new row-major array of the same framework on the same device. Throws nanobind::type_error
+  /// for frameworks whose new arrays cannot be written.
   nanobind::object make(const std::vector<std::int64_t>& shape, DType type) const;
 
  private:
@@ -65,7 +65,7 @@ class Array {
   View view_;
   const void* exchange_ = nullptr;  ///< dlpack::Exchange
   StreamHandle stated_;
-  std::function<void()> release_;  ///< of a capsule
+  std::function<void()> release_;  ///< releases a capsule
 };
 
 }  // namespace tilewise::python

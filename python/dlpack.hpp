@@ -1,8 +1,8 @@
 #pragma once
 #include <cstdint>
 
-/// The part of DLPack's C interface (version 1) that this module reads, by its names. Sources: the
-/// DLPack specification's "C API" and "Python Specification", dmlc.github.io/dlpack.
+/// The part of DLPack's C interface (version 1) that this module reads, with DLPack's names.
+/// Sources: the DLPack specification's "C API" and "Python Specification", dmlc.github.io/dlpack.
 namespace tilewise::python::dlpack {
 
 enum DeviceType : std::int32_t { kCpu = 1, kCuda = 2, kCudaHost = 3, kCudaManaged = 13 };
@@ -21,7 +21,7 @@ struct DataType {
   std::uint8_t code, bits;
   std::uint16_t lanes;
 };
-/// `shape` and `strides` have `dims` numbers of elements; strides may be null: row-major.
+/// `shape` and `strides` have `dims` numbers, in elements. `strides` may be null: row-major.
 struct Tensor {
   void* data;
   Device device;
@@ -32,7 +32,7 @@ struct Tensor {
   std::uint64_t byte_offset;
 };
 
-/// What a capsule named "dltensor" holds.
+/// The contents of a capsule named "dltensor".
 struct ManagedTensor {
   Tensor tensor;
   void* context;
@@ -42,7 +42,7 @@ struct ManagedTensor {
 struct Version {
   std::uint32_t major, minor;
 };
-/// What a capsule named "dltensor_versioned" holds.
+/// The contents of a capsule named "dltensor_versioned".
 struct VersionedTensor {
   Version version;
   void* context;
@@ -52,9 +52,9 @@ struct VersionedTensor {
 };
 constexpr std::uint64_t kReadOnly = 1, kCopied = 2;
 
-/// The table of functions of a framework: the capsule "dlpack_exchange_api" in the attribute
+/// A framework's table of functions: the capsule "dlpack_exchange_api" in the attribute
 /// `__dlpack_c_exchange_api__` of a tensor's type. Functions return 0, or -1 with a Python
-/// exception; the caller holds the GIL.
+/// exception. The caller holds the GIL.
 struct Exchange {
   Version version;
   const void* earlier;

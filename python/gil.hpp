@@ -7,11 +7,11 @@
 
 namespace tilewise::python {
 
-/// What `work` returns, which may wait for the GIL. While the interpreter ends, CPython before 3.14
-/// ends a daemon thread that waits for the GIL by pthread_exit(), which unwinds the thread's stack.
-/// Destructors would then run without the GIL, and a function that is noexcept would end the
-/// process. The thread stays here instead until the process ends, as in CPython 3.14. Not for the
-/// handlers of exceptions: C++ has no way to catch the unwinding in one.
+/// Returns the result of `work`, which may wait for the GIL. While the interpreter ends, CPython
+/// before 3.14 ends a daemon thread that waits for the GIL by pthread_exit(), which unwinds the
+/// thread's stack. Destructors would then run without the GIL, and a noexcept function would end
+/// the process. Instead, the thread stays here until the process ends, as in CPython 3.14. Do not
+/// use this in exception handlers: C++ cannot catch the unwinding in one.
 template <class Work>
 decltype(auto) stay_at_the_end(Work&& work) {
   try {
@@ -21,8 +21,8 @@ decltype(auto) stay_at_the_end(Work&& work) {
   }
 }
 
-// What may run Python's code, in which a thread waits for the GIL, goes through these. Python's
-// code is behind more than it seems: NumPy's dtype.name is a function of Python.
+// All calls that may run Python code, in which a thread waits for the GIL, use these functions.
+// Python code runs in unexpected places: NumPy's dtype.name is a Python function.
 
 inline bool has(nanobind::handle object, const char* name) {
   return stay_at_the_end([&] { return PyObject_HasAttrString(object.ptr(), name) == 1; });
@@ -43,7 +43,7 @@ nanobind::object call(const nanobind::object& function, Arguments&&... arguments
       [&] { return nanobind::object(function(std::forward<Arguments>(arguments)...)); });
 }
 
-/// Releases the GIL during its life.
+/// Releases the GIL during its lifetime.
 class WithoutGil {
  public:
   WithoutGil() : thread_(PyEval_SaveThread()) {}

@@ -39,7 +39,7 @@ const ArrayType& array_type_of(nb::handle object) {
   ArrayType made;
   made.torch = is_torch(object);
   made.meaning = text_of(call(get(imported("tilewise._subclasses"), "meaning_of"), object.type()));
-  Py_INCREF(type);  // kept, so that its address stays its own
+  Py_INCREF(type);  // kept, so that its address is not reused
   return known.emplace(type, std::move(made)).first->second;
 }
 

@@ -1,5 +1,5 @@
-// Linked by --wrap=__cxa_atexit: the module's static objects are not destroyed at exit. A daemon
-// thread may be in a product then, and uses them until the process ends.
+// Linked with --wrap=__cxa_atexit, so that the module's static objects are not destroyed at exit. A
+// daemon thread may then be in a product and use them until the process ends.
 // NOLINTBEGIN(bugprone-reserved-identifier)
 using Destructor = void (*)(void*);
 extern "C" int __wrap___cxa_atexit(Destructor, void*, void*);

@@ -63,7 +63,7 @@ Multipliers& multipliers() {
   return all;
 }
 
-/// The device that all three arrays are on.
+/// The device of all three arrays.
 std::string device_of(const Array& a, const Array& b, const Array& out, nb::handle wanted) {
   const auto place_text = [](const View& view) {
     return view.place == View::Place::host ? std::string("the CPU")
@@ -97,14 +97,14 @@ StreamHandle stream_of(nb::handle stream) {
   for (const char* attribute : {"cuda_stream", "ptr", "handle"}) {
     if (!has(stream, attribute)) continue;
     nb::object value = get(stream, attribute);
-    if (has(value, "value")) value = get(value, "value");  // of ctypes, where 0 is None
+    if (has(value, "value")) value = get(value, "value");  // in ctypes 0 is None
     return value.is_none() ? 0 : nb::cast<std::uintptr_t>(nb::int_(value));
   }
   return nb::cast<std::uintptr_t>(nb::int_(stream));
 }
 
-/// The stream that the arrays' frameworks name, where it is not given. Then arrays by __dlpack__
-/// are read: their producers order their work before what that stream does next.
+/// The stream of the arrays' frameworks, unless one is given. Then reads the arrays viewed by
+/// __dlpack__: their producers order their work before later work on that stream.
 StreamHandle read_all(std::initializer_list<Array*> arrays, StreamHandle given) {
   StreamHandle common = given;
   for (const Array* array : arrays) {
@@ -119,7 +119,7 @@ StreamHandle read_all(std::initializer_list<Array*> arrays, StreamHandle given) 
   return common;
 }
 
-/// What pack() returns: an operand b in the form that its kernel needs, the array itself, and the
+/// The result of pack(): an operand b in the form that its kernel needs, the array itself, and the
 /// multiplier that made it.
 struct Packed {
   nb::object array, device;
@@ -220,8 +220,8 @@ nb::object fill(nb::handle a, nb::handle b, nb::handle out, const std::string& m
   throw nb::python_error();
 }
 
-/// A function as Python calls it: Error, and lack of memory (C++'s and Python's), are errors of
-/// tilewise.errors; a thread that the ending interpreter stops does not leave it.
+/// Wraps a function for Python. Error, and lack of memory (C++'s and Python's), become errors of
+/// tilewise.errors. A thread that the ending interpreter stops does not leave the function.
 template <class Result, class... Arguments>
 auto entry(Result (*function)(Arguments...)) {
   return [function](Arguments... arguments) -> Result {
@@ -238,7 +238,7 @@ auto entry(Result (*function)(Arguments...)) {
       if (!thrown.matches(PyExc_MemoryError)) throw;
       no_memory.emplace(std::move(thrown));
     }
-    // Behind the handlers, in which stay_at_the_end() cannot hold a thread.
+    // After the handlers, in which stay_at_the_end() cannot hold a thread.
     if (no_memory) error.emplace(ErrorKind::out_of_memory, text_of(no_memory->value()));
     raise(*error);
   };
@@ -278,7 +278,7 @@ errors are those of matmul(). Inside a stream capture it is an error.)";
 NB_MODULE(_tilewise, module) {
   using namespace tilewise;
   using namespace tilewise::python;
-  // Daemon threads keep what they use until the process ends.
+  // Daemon threads keep the objects that they use until the process ends.
   nb::set_leak_warnings(false);
   module.def("version", [] { return std::string(version_text()); });
   module.def("matmul", entry(&python::matmul), kMatmulDoc, "a"_a, "b"_a, "out"_a = nb::none(),

@@ -27,7 +27,7 @@ class Warnings {
     texts_.push_back(text);
     any_ = true;
   }
-  /// With the GIL.
+  /// Requires the GIL.
   void issue() {
     if (!any_.load(std::memory_order_relaxed)) return;
     std::vector<std::string> texts;
@@ -59,7 +59,7 @@ struct Mode {
   std::optional<double> accuracy;
 };
 
-/// One Matmul, with its warnings.
+/// A Matmul with its warnings.
 class Multiplier {
  public:
   explicit Multiplier(MatmulOptions options) : options_(std::move(options)) {
@@ -139,7 +139,7 @@ class Multiplier {
 };
 
 /// The process's multipliers, one for each device, with the options of configure(). Guarded by the
-/// GIL. Those that configure() replaces are kept: graphs that were captured use their kernels.
+/// GIL. Those that configure() replaces are kept, because captured graphs use their kernels.
 struct Multipliers {
   MatmulOptions options;
   int generation = 0;  ///< of the options; making a multiplier releases the GIL

@@ -23,7 +23,7 @@ T value_of(nb::handle value, const std::string& name, const char* is) {
   return found;
 }
 
-/// True or False, Python's or NumPy's.
+/// True or False of Python or NumPy.
 bool flag_of(nb::handle value, const std::string& name) {
   const bool numpy = text_of(get(value.type(), "__module__")) == "numpy" &&
                      text_of(get(value.type(), "__name__")).rfind("bool", 0) == 0;

@@ -23,10 +23,10 @@ std::string text_of(const Numbers& numbers, std::size_t count) {
 std::int64_t rows(const View& view) { return view.shape[std::size_t(view.dims - 2)]; }
 std::int64_t columns(const View& view) { return view.shape[std::size_t(view.dims - 1)]; }
 
-/// How the matrices of a view lie in memory.
+/// How the matrices of a view are stored.
 struct Storage {
   bool transposed = false;
-  std::int64_t leading = 1;  ///< dimension, elements
+  std::int64_t leading = 1;  ///< leading dimension in elements
 };
 
 /// Whether lines of `length` elements, `between` apart, are those of a matrix with `count` lines.
@@ -34,7 +34,7 @@ bool lines_fit(std::int64_t count, std::int64_t length, std::int64_t between, st
   return (step == 1 || length == 1) && (count == 1 || between >= length);
 }
 
-/// Row-major, where the strides allow both.
+/// The storage of a view; row-major if the strides allow both.
 Storage storage_of(const View& view) {
   const std::int64_t m = rows(view), n = columns(view);
   const std::int64_t down = view.strides[std::size_t(view.dims - 2)];
@@ -49,7 +49,7 @@ Storage storage_of(const View& view) {
          "is long; pass a contiguous copy of it");
 }
 
-/// A leading dimension of the result, with the distances of all three arrays along it.
+/// A leading dimension of the result, with the strides of all three arrays along it.
 struct Leading {
   std::int64_t size = 1;
   std::array<std::int64_t, 3> strides{};  ///< a, b, out
@@ -61,9 +61,9 @@ std::int64_t stride_along(const View& view, int from_last) {
   return view.strides[std::size_t(at)];
 }
 
-/// The leading dimensions, the last one first; neighbours that are at even distances in all arrays
-/// are one, and those of one element are left out. Where `out` is stored from the last index to the
-/// first, all three arrays are walked that way, and `begins` move to the last index.
+/// The leading dimensions, the last one first. Neighbours at equal distances in all arrays are
+/// merged, and those of one element are left out. If `out` is stored from the last index to the
+/// first, all three arrays are traversed that way, and `begins` move to the last index.
 std::vector<Leading> leading_of(const View& a, const View& b, const View& out,
                                 std::array<std::int64_t, 3>& begins) {
   std::vector<Leading> all;
@@ -92,7 +92,8 @@ std::vector<Leading> leading_of(const View& a, const View& b, const View& out,
   return all;
 }
 
-/// Takes the longest dimension out of `leading` that a batch can have; else a batch of one.
+/// Removes the longest dimension that a batch can have from `leading`; a batch of one if there is
+/// none.
 Leading take_batch(std::vector<Leading>& leading) {
   const auto length = [](const Leading& one) {
     return one.strides[0] < 0 || one.strides[1] < 0 ? 0 : one.size;
@@ -123,7 +124,7 @@ StridedArray elements_of(const View& view) {
   return elements;
 }
 
-/// All that the products write, before the first of them is served.
+/// Checks all memory that the products write before the first of them is served.
 void check_memory(const View& a, const View& b, const View& out, bool reads) {
   const StridedArray written = elements_of(out);
   if (!has_distinct_elements(written))
@@ -186,7 +187,7 @@ std::vector<Product> products_of(const View& a, const View& b, const View& out, 
   for (int i = 0; i < out.dims; ++i)
     if (out.shape[std::size_t(i)] == 0) return {};
   check_memory(a, b, out, reads);
-  // One leading dimension is the batch, what is left is a loop.
+  // One leading dimension is the batch; the others are a loop.
   std::array<std::int64_t, 3> begins{};
   std::vector<Leading> leading = leading_of(a, b, out, begins);
   const Leading batch = take_batch(leading);

@@ -12,7 +12,7 @@ namespace tilewise::python {
 
 constexpr int kMostDims = StridedArray::kMostDims;
 
-/// An array of a framework: what a product needs of it. Strides are in elements.
+/// The properties of a framework's array that a product needs. Strides are in elements.
 struct View {
   enum class Place : std::uint8_t { host, cuda };
 
@@ -28,30 +28,30 @@ struct View {
 
 /// "(2, 3)".
 std::string shape_text(const View& view);
-/// The shape of the product of a and b: their leading dimensions, broadcast as NumPy does, then m
-/// and n. Throws Error(invalid_argument) with both shapes where they do not fit, and for views of
+/// The shape of the product of a and b: their leading dimensions, broadcast as in NumPy, then m and
+/// n. Throws Error(invalid_argument) with both shapes if they do not match, and for views with
 /// fewer than two dimensions.
 std::vector<std::int64_t> result_shape(const View& a, const View& b);
 
-/// One matrix as it lies in memory.
+/// The storage of one matrix.
 struct Stored {
-  std::int64_t rows, columns;  ///< as the view has them
+  std::int64_t rows, columns;  ///< of the view
   bool transposed;
-  std::int64_t leading;  ///< dimension, elements
+  std::int64_t leading;  ///< leading dimension in elements
 };
-/// Throws Error(invalid_argument) where the view is no matrix, or its strides do not fit.
+/// Throws Error(invalid_argument) if the view is not a matrix, or if its strides do not fit.
 Stored stored_matrix(const View& view);
 
-/// One product, or batch of products at even distances.
+/// One product, or a batch of products at equal distances.
 struct Product {
   Problem problem;
   Call call;  ///< without stream, alpha and beta
 };
-/// out = a b as few products: leading dimensions over which all three have even distances are one,
-/// and the longest along which no operand is stored backwards is the batch. An operand or result
-/// that is transposed in memory is taken as it lies. Throws Error(invalid_argument) for shapes,
-/// types or strides that do not fit, and for an `out` that shares an element with a or b, or may,
-/// where `reads` says that a and b are read.
+/// Splits out = a b into few products. Leading dimensions over which all three arrays have equal
+/// distances are merged, and the longest one along which no operand is stored backwards becomes the
+/// batch. Operands and results that are transposed in memory are used as stored. Throws
+/// Error(invalid_argument) for shapes, types or strides that do not fit. If `reads` (a and b are
+/// read), it also throws for an `out` that shares or may share an element with a or b.
 std::vector<Product> products_of(const View& a, const View& b, const View& out, MathMode math,
                                  bool reads);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The commands of autotune that the pages print: docs_commands_test.py ROOT AUTOTUNE [TEST]. Those on the CPU run as they are printed;
-of the others, the subcommand and the options exist. A search without a limit ends after a few candidates."""
+"""The commands of autotune in the pages: docs_commands_test.py ROOT AUTOTUNE [TEST]. Commands on the CPU run as printed.
+For the others, the subcommand and the options must exist. A search without a limit ends after a few candidates."""
 import functools
 import os
 import pathlib
@@ -29,7 +29,7 @@ def commands():
 
 
 def listed_files():
-    """The files whose contents a page prints: "..., here `NAME`, ...:" and a block."""
+    """Yields the files whose contents are in a page: "..., here `NAME`, ...:" and a block."""
     for page in sorted((ROOT / "docs").glob("*.md")):
         for name, text in re.findall(r"here `([\w.-]+)`[^\n]*:\n\n```\n(.*?)^```", page.read_text(), flags=re.M | re.S):
             yield name, text
@@ -52,7 +52,7 @@ class Commands(unittest.TestCase):
             try:
                 words = shlex.split(line.split("  #")[0])
             except ValueError:
-                continue  # a quote that the page cuts
+                continue  # a quotation that the page shortens
             if any(word.isupper() and word in ("SUBCOMMAND", "COMMAND") for word in words):
                 continue
             if "--" in words:
@@ -68,7 +68,7 @@ class Commands(unittest.TestCase):
             for word in words:
                 option = re.match(r"--[a-z][a-z-]*", word)
                 if option and option[0] == "--no-install":
-                    continue  # of the script in the root
+                    continue  # an option of the script in the root
                 if option and not re.search(rf"(?<![\w-]){option[0]}(?![\w-])", text):
                     wrong.append(f"{page}: autotune {line}: {' '.join(nested)} has no {option[0]}")
             count += 1

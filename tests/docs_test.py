@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The pages of the repository: docs_test.py ROOT. Links lead somewhere, README.md and docs/performance.md stay
+"""The pages of the repository: docs_test.py ROOT. Links have a target, README.md and docs/performance.md stay
 short, README.md lists every page for its readers."""
 import pathlib
 import re
@@ -22,7 +22,7 @@ def without_code(text):
 
 
 def anchors(page):
-    """Of the headings, as GitHub makes them."""
+    """The anchors of the headings, as GitHub makes them."""
     found = set()
     for heading in re.findall(r"^#+ (.*)$", without_code(page.read_text()), flags=re.M):
         slug = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

@@ -15,12 +15,12 @@
 namespace tilewise {
 namespace {
 
-/// Strided rows are copied in parts of about this many bytes, gathered on the host, so that neither
-/// padding nor a full copy of the matrix is needed.
+/// Size in bytes of the parts in which strided rows are copied. Rows are gathered on the host, so
+/// that neither padding nor a full copy of the matrix is needed.
 constexpr std::int64_t kPartBytes = std::int64_t{8} << 20;
 
-/// The matrices of one operand in host memory; in device memory they are contiguous. Lengths in
-/// bytes. A stride of 0 is one matrix for all products.
+/// The matrices of one operand in host memory; in device memory they are contiguous. Lengths are in
+/// bytes. With a stride of 0 all products share one matrix.
 struct Matrices {
   std::int64_t count, rows, row, ld, stride;
 
@@ -91,7 +91,7 @@ void download(Device& device, Stream stream, void* to, const void* from, const M
   });
 }
 
-/// Whether C is read: beta in the accumulator's type is not 0.
+/// Whether C is read: whether beta in the accumulator's type is not 0.
 bool reads_c(const Problem& problem, double beta) {
   return problem.accumulator == DType::f32 ? static_cast<float>(beta) != 0.0F : beta != 0.0;
 }
@@ -120,11 +120,11 @@ std::int64_t workspace_bytes(const Resolution& resolution, const Problem& proble
   return plan_of(resolution.candidate, problem, info).workspace_bytes;
 }
 
-/// Splits that are made for one product before it is given up.
+/// The number of splits tried for one product before it fails.
 constexpr int kMostFits = 8;
 
 /// Whether the kernels that serve the tiles need more workspace than the split was made for. Makes
-/// them all.
+/// all their executables.
 template <class ExecutableOf>
 bool has_more_workspace(const HostFit& fit, ExecutableOf executable) {
   std::int64_t most = 0;
@@ -133,7 +133,7 @@ bool has_more_workspace(const HostFit& fit, ExecutableOf executable) {
   return most > fit.workspace;
 }
 
-/// One copy each way.
+/// Multiplies with one copy each way.
 void multiply_at_once(Device& device, Stream stream, const HostPlan& plan,
                       const Executable& executable, const Call& given) {
   const Problem& p = plan.task.problem;
@@ -188,7 +188,7 @@ void Matmul::host(const Problem& asked, const Call& given) try {
       return executable(problem).plan().workspace_bytes;
     try {
       return workspace_bytes(state_->serving.resolution(served), served, device.info());
-    } catch (const Error&) {  // says what to do
+    } catch (const Error&) {  // its message states the remedy
       return executable(problem).plan().workspace_bytes;
     }
   };
@@ -199,7 +199,7 @@ void Matmul::host(const Problem& asked, const Call& given) try {
   const std::int64_t free_bytes = device.free_memory() + kept.staging().device_bytes();
   std::shared_ptr<const HostFit> fit =
       kept.fit(task, free_bytes, device.info(), workspace_of, expected_us);
-  // Another kernel may serve than the expected one: after a search, or where an image is broken.
+  // A kernel other than the expected one may serve: after a search, or if an image is broken.
   for (int turn = 0; has_more_workspace(*fit, executable); ++turn) {
     if (turn == kMostFits)
       throw Error(ErrorKind::out_of_memory, to_string(asked) +

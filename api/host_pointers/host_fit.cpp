@@ -1,4 +1,4 @@
-// Splits whose tiles fit into the memory together with the workspace of their kernels.
+// Finds splits whose tiles fit into memory together with the workspace of their kernels.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -9,9 +9,9 @@
 namespace tilewise {
 namespace {
 
-/// Splits that are considered before the smallest one.
+/// The number of splits considered before the smallest one.
 constexpr int kMostTurns = 20;
-/// Where the workspace does not fit otherwise, tiles are multiples of as little as this.
+/// Smallest granule of tiles, for a workspace that does not fit otherwise.
 constexpr std::int64_t kLeastGranule = 64;
 
 [[noreturn]] void refuse_smallest(const HostFit& smallest, std::int64_t budget) {
@@ -48,7 +48,7 @@ HostFit fitting_split(const HostTask& task, std::int64_t budget, const HostSetti
       settings.granule /= 2;
       least = smallest_split(task, settings);
     }
-    // The workspace of smaller tiles is mostly smaller: half the bytes are not passed over.
+    // Smaller tiles usually need less workspace, so a step goes down to half the bytes at most.
     for_tiles = turn < kMostTurns ? std::max({budget - fit.workspace, slots / 2, least}) : least;
   }
 }

@@ -5,7 +5,8 @@
 namespace tilewise {
 namespace {
 
-/// With an eighth more memory another split may be faster.
+/// Whether a split made for one budget may serve another. With an eighth more memory another split
+/// may be faster.
 bool is_like(std::int64_t budget, std::int64_t made_for) {
   return budget <= made_for + made_for / 8;
 }

@@ -8,17 +8,17 @@
 
 namespace tilewise {
 
-/// The splits of the last products on host pointers, in their order: choosing one takes
+/// Cache of the splits of the last products on host pointers, with their order: choosing one takes
 /// milliseconds. Bounded; thread-safe.
 class HostFits {
  public:
   static constexpr std::size_t kMost = 16;
-  /// Splits of more tiles are not kept: 2 MiB.
+  /// Splits of more tiles (over 2 MiB) are not cached.
   static constexpr std::size_t kMostTiles = 16384;
 
-  /// The split that was made for this task and a budget like this one; null without one.
+  /// The split for this task and a similar budget; null if there is none.
   std::shared_ptr<const HostFit> find(const HostTask& task, std::int64_t budget) const;
-  /// `budget`: what it was made for.
+  /// `budget`: the budget that the split was made for.
   void keep(std::int64_t budget, std::shared_ptr<const HostFit> fit);
 
  private:

@@ -1,4 +1,4 @@
-// The order of the tiles of a split product, and what is copied for each.
+// The order of the tiles of a split product, and the copies for each tile.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -8,7 +8,7 @@
 namespace tilewise {
 namespace {
 
-/// The slots of one operand: which block is in which, the least recently used one being replaced.
+/// The blocks in the slots of one operand. A new block replaces the least recently used one.
 class Slots {
  public:
   explicit Slots(std::int64_t count) : last_use_(static_cast<std::size_t>(count), -1) {}
@@ -17,7 +17,7 @@ class Slots {
   struct Found {
     int slot;
     bool is_new;
-    std::int64_t after;  ///< the last tile that used what was in the slot; -1: none
+    std::int64_t after;  ///< last tile that used the previous block of the slot; -1: none
   };
   Found use(const Block& block, std::int64_t tile) {
     const auto [known, is_new] = slots_.try_emplace(block, 0);
@@ -51,8 +51,8 @@ class Order {
   }
 
  private:
-  /// k in parts: a tile of C stays while blocks of A and B pass. Every second row of tiles, and
-  /// every second sum, runs backwards, so that its first blocks are there already.
+  /// Splits k: a tile of C stays while blocks of A and B pass. Every second row of tiles and every
+  /// second sum run backwards, so that their first blocks are already there.
   void by_parts(std::int64_t z) {
     const std::int64_t parts = plan_.parts_k(), columns = plan_.parts_n();
     bool back = false;
@@ -66,8 +66,8 @@ class Order {
         }
   }
 
-  /// All of k in a tile: a group of blocks of one operand stays while the other's pass, back and
-  /// forth.
+  /// All of k in a tile: a group of blocks of one operand stays while those of the other pass, back
+  /// and forth.
   void by_groups(std::int64_t z) {
     const bool rows_pass = plan_.shape.passing == HostOperand::a;
     const std::int64_t passing = rows_pass ? plan_.parts_m() : plan_.parts_n();
@@ -86,9 +86,9 @@ class Order {
     }
   }
 
-  /// The tiles of the first `kept` passing blocks with a group, in an order that gives work early:
-  /// the next block to be copied is the one that makes the most tiles possible for its bytes.
-  /// `there`: passing blocks that are on the device from the group before.
+  /// Adds the tiles of the first `kept` passing blocks with a group, in an order that gives work
+  /// early: the next block to copy is the one that makes the most tiles possible for its bytes.
+  /// `there`: number of passing blocks on the device from the previous group.
   template <class Add>
   void begin_group(std::int64_t there, std::int64_t kept, std::int64_t group, bool rows_pass,
                    Add tile) {

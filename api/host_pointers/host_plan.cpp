@@ -13,16 +13,16 @@ namespace tilewise {
 namespace {
 
 constexpr std::int64_t kMostTiles = std::int64_t{1} << 20;
-/// Seconds of the host for a launch with its events, and for a copy.
+/// Host time in seconds for a launch with its events, and for a copy.
 constexpr double kLaunch = 30e-6, kCopy = 10e-6;
-/// Seconds that the link loses for each row of a block whose rows are not one behind the other:
-/// rows of 4 KiB went at 40 GB/s instead of 55 (bench/results/h200_host_stream_trace.txt).
+/// Link time in seconds lost for each row of a block with non-contiguous rows: rows of 4 KiB
+/// reached 40 GB/s instead of 55 (bench/results/h200_host_stream_trace.txt).
 constexpr double kRow = 28e-9;
 
 std::int64_t divided_up(std::int64_t x, std::int64_t y) { return y > 0 ? (x + y - 1) / y : 1; }
 std::int64_t rounded_up(std::int64_t x, std::int64_t to) { return divided_up(x, to) * to; }
 
-/// Lengths of tiles: the whole extent, and about 1/2, 1/3, 1/4, 1/6, 1/8, ... of it.
+/// Candidate lengths of tiles: the whole extent, and about 1/2, 1/3, 1/4, 1/6, 1/8, ... of it.
 std::vector<std::int64_t> lengths(std::int64_t extent, std::int64_t granule) {
   std::vector<std::int64_t> all{extent};
   for (std::int64_t power = 2; all.back() > granule; power *= 2)
@@ -64,7 +64,7 @@ class SplitSearch {
     return *best_;
   }
 
-  /// Of the smallest split, with a budget of 0.
+  /// Bytes of the smallest split, for a search with a budget of 0.
   std::int64_t least_bytes() {
     try_all();
     return least_;
@@ -79,7 +79,7 @@ class SplitSearch {
       for (const std::int64_t batch : lengths(p.batch, 1)) try_batch(batch);
     for (const std::int64_t m : of_m)
       for (const std::int64_t n : of_n) try_groups(m, n);
-    // Parts of k need sums on the device, and more bytes where tiles are small.
+    // Splitting k needs sums on the device, and more bytes if tiles are small.
     if (p.k > settings_.granule && (!best_ || best_->shape.seconds > 1.25 * bound()))
       for (const std::int64_t m : of_m)
         for (const std::int64_t n : of_n)
@@ -87,10 +87,10 @@ class SplitSearch {
             if (k < p.k) try_parts(m, n, k);
   }
 
-  /// No split is faster.
+  /// A lower bound of the time of every split.
   double bound() const { return std::max({(a_ + b_) / rates_.link, c_ / rates_.link, flops_}); }
 
-  /// Of a block of A, B and C.
+  /// Bytes of a block of A, B and C.
   struct Bytes {
     double a, b, c;
   };
@@ -100,7 +100,8 @@ class SplitSearch {
             static_cast<double>(plan.slot_bytes(HostOperand::c))};
   }
 
-  /// Seconds of the link for all blocks of A, B and C, each once, beside those for their bytes.
+  /// Link time in seconds for all blocks of A, B and C, each once, in addition to the time for
+  /// their bytes.
   struct Rows {
     double a, b, c;
   };
@@ -135,8 +136,8 @@ class SplitSearch {
     return best_.has_value();
   }
 
-  /// Seconds of one tile's product. A tile of few blocks leaves multiprocessors idle at its end;
-  /// where it adds to C, C is read and written. Blocks are 128 x 128, on tensor cores 128 x 256.
+  /// Seconds of one tile's product. A tile of few blocks leaves multiprocessors idle at its end. A
+  /// tile that adds to C also reads and writes C. Blocks are 128 x 128, on tensor cores 128 x 256.
   double seconds_of(const HostTileSize& tile) const {
     if (rates_.flops <= 0) return kLaunch;
     const Problem& p = task_.problem;
@@ -152,7 +153,7 @@ class SplitSearch {
     return std::max(seconds, kLaunch);
   }
 
-  /// Whole products, several at a time.
+  /// Tries tiles of several whole products.
   void try_batch(std::int64_t batch) {
     const Problem& p = task_.problem;
     HostPlan plan = plan_of(p.m, p.n, p.k, batch);
@@ -169,8 +170,8 @@ class SplitSearch {
     }
   }
 
-  /// Tiles with all of k: everything stays on the device where it fits; else blocks of one operand
-  /// pass while groups of the other's stay.
+  /// Tries tiles with all of k. Everything stays on the device if it fits; otherwise blocks of one
+  /// operand pass while groups of the other's stay.
   void try_groups(std::int64_t m, std::int64_t n) {
     HostPlan plan = plan_of(m, n, task_.problem.k, 1);
     const Bytes slot = slots_of(plan);
@@ -202,7 +203,7 @@ class SplitSearch {
     if (!(fits >= 1)) return;
     const std::int64_t most =
         fits < static_cast<double>(stay) ? static_cast<std::int64_t>(fits) : stay;
-    const std::int64_t group = divided_up(stay, divided_up(stay, most));  // groups alike
+    const std::int64_t group = divided_up(stay, divided_up(stay, most));  // equal groups
     const double left = rest - static_cast<double>(group) * stay_bytes;
     const std::int64_t kept = static_cast<std::int64_t>(
         std::min(static_cast<double>(pass), left / std::max(pass_bytes, 1.0)));
@@ -235,20 +236,20 @@ class SplitSearch {
                         rows_pass_once * passes / std::max(rows_pass ? a_ : b_, 1.0) +
                         (task_.reads_c ? rows.c : 0),
                  work = batch * pass * stay * one;
-    // At first there is work for the blocks that are there only.
+    // At first only the blocks that have arrived give work.
     const double first_copy = (group * stay_bytes + kept * pass_bytes) / rates_.link +
                               rows_stay * group / (stay * batch) +
                               rows_pass_once * kept / (pass * batch),
                  first_work = kept * group * one;
     double seconds =
         std::max(first_copy, first_work) + std::max({copy - first_copy, work - first_work, 0.0});
-    if (kept == 1 && pass > 1) seconds = copy + work;  // no block is copied beside a product
+    if (kept == 1 && pass > 1) seconds = copy + work;  // no copy overlaps a product
     if (group == 1 && stay > 1) seconds += (groups - 1) * stay_bytes / rates_.link;
     plan.shape.seconds = std::max(seconds, down) + (slot.a + slot.b + slot.c) / rates_.link + one;
     keep(plan);
   }
 
-  /// Tiles of C that stay while parts of k pass.
+  /// Tries tiles of C that stay while parts of k pass.
   void try_parts(std::int64_t m, std::int64_t n, std::int64_t k) {
     HostPlan plan = plan_of(m, n, k, 1);
     const Bytes slot = slots_of(plan);
@@ -290,7 +291,7 @@ class SplitSearch {
   const HostSettings& settings_;
   const HostRates& rates_;
   double a_, b_, c_;  ///< bytes of the operands
-  double flops_;      ///< seconds of all products
+  double flops_;      ///< time of all products in seconds
   std::optional<HostPlan> best_;
   std::int64_t least_ = std::numeric_limits<std::int64_t>::max();
 };
@@ -333,7 +334,7 @@ std::int64_t HostPlan::pitch(HostOperand operand, std::int64_t columns) const {
   return shape.single || bytes < 128 ? bytes : rounded_up(bytes, 16);
 }
 
-/// Saturates: what passes 2^62 bytes fits nowhere.
+/// Saturates at 2^60: a larger block fits nowhere.
 std::int64_t HostPlan::bytes(HostOperand operand, const HostBlock& block) const {
   std::int64_t all = 0;
   if (__builtin_mul_overflow(block.count, block.rows, &all) ||

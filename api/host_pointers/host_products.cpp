@@ -9,7 +9,7 @@
 namespace tilewise {
 namespace {
 
-/// The device's rate for this product, by its expected time. Small products need none.
+/// The device's rate for this product, from its expected time. Small products need no rate.
 HostRates rates_of(const HostTask& task, const HostSettings& settings, const DeviceInfo& info,
                    const HostProducts::ExpectedUs& expected_us) {
   HostRates rates;

@@ -10,21 +10,21 @@
 
 namespace tilewise {
 
-/// What a Matmul keeps for its products on host pointers: memory for staging, and the splits of the
-/// last products. Thread-safe.
+/// Data that a Matmul keeps for its products on host pointers: staging memory, and the splits of
+/// the last products. Thread-safe.
 class HostProducts {
  public:
-  /// The time in us that a product is expected to take; 0: unknown.
+  /// The expected time of a product in us; 0: unknown.
   using ExpectedUs = std::function<double(const Problem&)>;
 
   explicit HostProducts(const HostSettings& settings) : settings_(settings) {}
 
   const HostSettings& settings() const { return settings_; }
   HostStagingShelf& staging() { return staging_; }
-  /// The device memory that a product may use while `free_bytes` of it are free. Without a limit
-  /// the driver and other threads keep 1/16 of what is free, at most 512 MiB.
+  /// The device memory that a product may use while `free_bytes` are free. Without a limit, the
+  /// driver and other threads keep 1/16 of the free memory, at most 512 MiB.
   std::int64_t budget(std::int64_t free_bytes) const;
-  /// The split of a product within the budget, in its order; perhaps that of an earlier product.
+  /// The split of a product within the budget, with its order; possibly that of an earlier product.
   /// `workspace_of`: see fitting_split(). Throws Error(out_of_memory).
   std::shared_ptr<const HostFit> fit(const HostTask& task, std::int64_t free_bytes,
                                      const DeviceInfo& device, const WorkspaceOf& workspace_of,

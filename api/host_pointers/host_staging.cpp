@@ -31,7 +31,7 @@ HostStaging::HostStaging(Device& device, const HostSettings& settings)
 
 HostStaging::~HostStaging() { device_.free_host(memory_); }
 
-/// The old memory is freed first: both together may not fit.
+/// The old memory is freed first, because both together may not fit.
 void* HostStaging::device_memory(std::int64_t bytes) {
   if (device_memory_.bytes() < bytes) {
     device_memory_ = {};

@@ -11,7 +11,7 @@
 
 namespace tilewise {
 
-/// A stream with an owner.
+/// Owns a stream.
 class OwnStream {
  public:
   explicit OwnStream(Device& device) : device_(device), stream_(device.create_stream()) {}
@@ -25,12 +25,13 @@ class OwnStream {
   Stream stream_;
 };
 
-/// What products on host pointers keep for the next one. Threads that copy between the caller's
-/// memory and page-locked buffers, and these buffers. One core copies at about 10 GB/s, a link at
-/// up to 55 GB/s each way, so several threads share each direction. Used by one product at a time.
+/// Resources that one product on host pointers leaves for the next: page-locked buffers, and
+/// threads that copy between them and the caller's memory. One core copies at about 10 GB/s, a link
+/// at up to 55 GB/s each way, so several threads share each direction. Used by one product at a
+/// time.
 class HostStaging {
  public:
-  /// A buffer of chunk_bytes() and the end of the last copy from or to it.
+  /// A buffer of chunk_bytes() and the event that ends its last copy.
   struct Buffer {
     std::byte* data = nullptr;
     Event* copied = nullptr;
@@ -46,16 +47,16 @@ class HostStaging {
   ~HostStaging();
 
   std::int64_t chunk_bytes() const { return chunk_bytes_; }
-  /// Device memory of at least that many bytes; what was returned before is not valid any more.
+  /// Device memory of at least that many bytes. Invalidates memory returned before.
   void* device_memory(std::int64_t bytes);
-  /// Frees it where it is more than `most` bytes.
+  /// Frees the device memory if it is more than `most` bytes.
   void limit_device_memory(std::int64_t most) {
     if (device_memory_.bytes() > most) device_memory_ = {};
   }
   std::int64_t device_bytes() const { return device_memory_.bytes(); }
   ThreadPool& uploaders() { return uploaders_; }
   ThreadPool& downloaders() { return downloaders_; }
-  /// An uploader has two buffers, in turn: it fills one while the other is copied.
+  /// The next of an uploader's two buffers: it fills one while the other is copied.
   Buffer to_upload(int worker);
   Buffer to_download(int worker);
 
@@ -70,24 +71,24 @@ class HostStaging {
   const std::int64_t chunk_bytes_;
   std::vector<Worker> workers_;
   DeviceBuffer device_memory_;
-  std::byte* memory_ = nullptr;  // before the threads that use it
+  std::byte* memory_ = nullptr;  // declared before the threads that use it
   ThreadPool uploaders_, downloaders_;
 };
 
-/// Keeps one HostStaging between products, since page-locking memory is slow, and streams.
+/// Keeps one HostStaging between products, because page-locking memory is slow, and streams.
 /// Thread-safe.
 class HostStagingShelf {
  public:
-  /// The one that is kept, else a new one.
+  /// The kept HostStaging, otherwise a new one.
   std::unique_ptr<HostStaging> take(Device& device, const HostSettings& settings);
-  /// Keeps it, unless one is kept already. Its device memory is kept where the caller has set a
+  /// Keeps `staging` unless one is kept already. Its device memory is kept if the caller has set a
   /// limit.
   void put_back(std::unique_ptr<HostStaging> staging, const HostSettings& settings);
-  /// Device memory that the next product finds allocated.
+  /// Bytes of device memory that are kept for the next product.
   std::int64_t device_bytes() const;
   void free_device_memory();
 
-  /// A stream without work for one small product.
+  /// An idle stream for one small product.
   std::unique_ptr<OwnStream> take_stream(Device& device);
   void put_back(std::unique_ptr<OwnStream> stream);
 

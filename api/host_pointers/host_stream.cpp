@@ -11,11 +11,12 @@
 namespace tilewise {
 namespace {
 
-/// Direct copies of shorter rows and smaller matrices are slower than through a staging buffer.
+/// Direct copies of rows shorter than kDirectRow bytes and matrices smaller than kDirectMatrix
+/// bytes are slower than copies through a staging buffer.
 constexpr std::int64_t kDirectRow = 1024, kDirectMatrix = std::int64_t{1} << 20;
 constexpr std::int64_t kMostPitch = (std::int64_t{1} << 31) - 1;
 
-/// Elements of C that are summed in a wider type.
+/// Converts elements of C that are summed in a wider type.
 void convert(DType to_type, void* to, DType from_type, const void* from, std::int64_t count) {
   if (to_type == DType::f32)
     widen(from_type, from, count, static_cast<float*>(to));
@@ -93,7 +94,7 @@ StreamedProduct::StreamedProduct(Device& device, HostStaging& staging, const Hos
   download_turns_.enqueued.resize(downloads_.size());
 }
 
-/// The workspace is behind the slots. Tiles are computed one after the other and share it.
+/// Tiles are computed one after the other and share one workspace, which follows the slots.
 void StreamedProduct::make_slots(std::int64_t workspace) {
   auto* place = static_cast<std::byte*>(staging_.device_memory(plan_.slots_bytes() + workspace));
   for (const HostOperand operand : kHostOperands) {
@@ -136,7 +137,7 @@ bool StreamedProduct::is_direct(HostOperand operand, const HostBlock& block) con
          (block.count == 1 || block.rows * row >= kDirectMatrix);
 }
 
-/// Chunks of whole rows; of parts of a row where it is longer than a staging buffer.
+/// Adds chunks of whole rows, or of parts of a row if a row is longer than a staging buffer.
 void StreamedProduct::add_chunks(std::vector<Chunk>& chunks, std::vector<std::atomic<int>>& left,
                                  std::int64_t of, HostOperand operand, const HostTile& tile) {
   const HostBlock block = plan_.block(operand, tile);
@@ -168,8 +169,8 @@ std::byte* StreamedProduct::host_row(HostOperand operand, const HostBlock& block
   return x.data + bytes_of(x.type, element);
 }
 
-/// Calls move(host address, byte in the buffer, elements) for each row of a chunk. Padding belongs
-/// to no row.
+/// Calls move(host address, byte in the buffer, elements) for each row of a chunk. Padding is not
+/// part of a row.
 template <class Move>
 void StreamedProduct::each_row(HostOperand operand, const HostBlock& block, const Chunk& chunk,
                                Move move) const {
@@ -182,9 +183,9 @@ void StreamedProduct::each_row(HostOperand operand, const HostBlock& block, cons
          i * chunk.bytes, count);
 }
 
-/// A thread that copies directly would enqueue far ahead of the others, so that the first tile
-/// waited for blocks of later ones: direct copies are enqueued in order. Staged ones, which are
-/// small, when their buffer is full.
+/// Uploads a chunk. Direct copies are enqueued in order: a thread that copies directly would
+/// otherwise get far ahead of the others, so that the first tile waited for blocks of later tiles.
+/// Staged copies are small and are enqueued when their buffer is full.
 void StreamedProduct::upload(std::int64_t number, int worker) {
   const Chunk& chunk = uploads_[static_cast<std::size_t>(number)];
   const HostCopy& copy = plan_.copies[static_cast<std::size_t>(chunk.of)];
@@ -217,14 +218,15 @@ void StreamedProduct::upload(std::int64_t number, int worker) {
     device_.copy_to_device(place, buffer.data, chunk.rows * chunk.bytes, up_.get());
     buffer.copied->record(up_.get());
   }
-  // Before the next copy is enqueued, which the tile would wait for, too.
+  // Recorded before the next copy is enqueued, because the tile would wait for that copy too.
   const bool is_last = --uploads_left_[static_cast<std::size_t>(chunk.of)] == 0;
   if (is_last) target.copied->record(up_.get());
   progress_.passed(upload_turns_, number);
   if (is_last) progress_.copied(static_cast<std::size_t>(chunk.of));
 }
 
-/// In order: a tile that is computed later would hold up those before it.
+/// Downloads a chunk. Chunks are enqueued in order: a tile that is computed later would delay those
+/// before it.
 void StreamedProduct::download(std::int64_t number, int worker) {
   const Chunk& chunk = downloads_[static_cast<std::size_t>(number)];
   const HostTile& tile = plan_.tiles[static_cast<std::size_t>(chunk.of)];
@@ -332,7 +334,7 @@ void StreamedProduct::run() {
   if (progress_.failure()) std::rethrow_exception(progress_.failure());
 }
 
-/// All three, whatever fails: afterwards nothing is in flight.
+/// Waits for all three streams, even after a failure: afterwards nothing is in flight.
 void StreamedProduct::wait_for_streams() noexcept {
   for (const OwnStream* stream : {&up_, &compute_, &down_})
     progress_.run([&] { device_.synchronize(stream->get()); });

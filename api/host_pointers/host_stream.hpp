@@ -15,10 +15,10 @@
 
 namespace tilewise {
 
-/// Which chunks of one direction are enqueued. Guarded by HostProgress.
+/// The chunks of one direction that are enqueued. Guarded by HostProgress.
 struct HostTurns {
   std::vector<char> enqueued;
-  std::int64_t first_left = 0;  ///< those before are enqueued
+  std::int64_t first_left = 0;  ///< all chunks before this one are enqueued
 };
 
 /// The progress of a product, shared by the threads that upload, launch and download. Thread-safe.
@@ -27,30 +27,30 @@ class HostProgress {
   struct Ended {};  ///< thrown by waits after a failure elsewhere
 
   HostProgress(std::size_t copies, std::size_t tiles) : copied_(copies), downloaded_(tiles) {}
-  // What is done here is enqueued; the device's order is kept by events.
-  /// Chunk `i` of a direction is enqueued.
+  // Functions report that work is enqueued; events keep the device's order.
+  /// Marks chunk `i` of a direction as enqueued.
   void passed(HostTurns& turns, std::int64_t i);
-  /// Until the chunks before `i` are enqueued.
+  /// Waits until the chunks before `i` are enqueued.
   void wait_for_turn(const HostTurns& turns, std::int64_t i);
   void copied(std::size_t copy) { mark(copied_[copy]); }
   void launched() { mark(launched_, launched_ + 1); }
   void downloaded(std::size_t tile) { mark(downloaded_[tile]); }
-  /// The numbers may be -1: nothing to wait for.
+  /// For -1 these return at once.
   void wait_for_copy(std::int64_t copy);
   void wait_for_launch(std::int64_t tile);
   void wait_for_download(std::int64_t tile);
 
-  /// Runs one thread's part. Its failure ends the waits of all.
+  /// Runs one thread's part. A failure ends the waits of all threads.
   template <class Work>
   void run(Work work) noexcept {
     try {
       work();
-    } catch (const Ended&) {  // the failure is known
+    } catch (const Ended&) {  // the failure is recorded already
     } catch (...) {
       fail(std::current_exception());
     }
   }
-  std::exception_ptr failure() const { return failure_; }  ///< after all threads
+  std::exception_ptr failure() const { return failure_; }  ///< call after all threads have ended
 
  private:
   template <class Value>
@@ -72,27 +72,27 @@ class HostProgress {
   std::exception_ptr failure_;
 };
 
-/// One product on host pointers by tiles: copies to the device, products and copies back run beside
-/// one another, on streams of their own. Threads fill page-locked buffers from A, B and C, others
-/// empty those with results; where the caller's memory is page-locked, it is copied directly.
+/// One product on host pointers by tiles. Copies to the device, products and copies back overlap,
+/// each on its own stream. Some threads fill page-locked buffers from A, B and C, others empty
+/// buffers with results. If the caller's memory is page-locked, it is copied directly.
 class StreamedProduct {
  public:
   using Executables = std::map<Problem, std::shared_ptr<const Executable>>;
 
-  /// Takes the device memory of `staging`. `executables` has those of fit.plan.problems().
+  /// Uses the device memory of `staging`. `executables` has those of fit.plan.problems().
   StreamedProduct(Device& device, HostStaging& staging, const HostFit& fit,
                   const Executables& executables, const Call& call);
-  /// Returns when C is there and nothing reads or writes the caller's memory any more, also where
-  /// it throws.
+  /// Returns or throws only after nothing reads or writes the caller's memory any more. C is
+  /// complete on return.
   void run();
 
  private:
-  /// Place of one block on the device, and the events of those who share it.
+  /// The place of one block on the device, and the events of its copies and products.
   struct Slot {
     std::byte* memory = nullptr;
     std::unique_ptr<Event> copied, computed, downloaded;
   };
-  /// The caller's side of an operand. Lengths in elements.
+  /// The caller's matrices of an operand. Lengths in elements.
   struct Matrices {
     std::byte* data = nullptr;
     std::int64_t ld = 0, stride = 0;
@@ -101,7 +101,7 @@ class StreamedProduct {
   };
   /// A part of a block that is copied at once: bytes of its rows on the device.
   struct Chunk {
-    std::int64_t of = 0;  ///< the copy, or the tile that is downloaded
+    std::int64_t of = 0;  ///< number of the copy, or of the tile that is downloaded
     std::int64_t row = 0, rows = 0, begin = 0, bytes = 0;
     bool direct = false;
   };
@@ -133,7 +133,7 @@ class StreamedProduct {
   const Call& call_;
   std::array<Matrices, 3> host_;
   std::vector<Chunk> uploads_, downloads_;
-  std::vector<std::atomic<int>> uploads_left_, downloads_left_;  // chunks, by copy and by tile
+  std::vector<std::atomic<int>> uploads_left_, downloads_left_;  // chunks left, by copy and by tile
   HostTurns upload_turns_, download_turns_;
   HostProgress progress_;
   std::array<std::vector<Slot>, 3> slots_;

@@ -11,7 +11,7 @@ namespace tilewise::bench {
 namespace {
 
 // Up to these limits a reference stores every element. Beyond them it stores samples and sums over
-// every row: a fraction of the time, and every wrong kernel is still found.
+// every row: this takes a fraction of the time and still finds every wrong kernel.
 constexpr ReferenceLimits kReferenceLimits{2.0 * 1024 * 1024 * 1024, 2048.0 * 2048};
 
 Matmul serve(std::unique_ptr<Device> device, const ContestOptions& options,
@@ -38,7 +38,7 @@ std::int64_t span_of_c(const Problem& problem, const Call& call) {
   return (problem.batch - 1) * call.stride_c + problem.m * call.ldc;
 }
 
-/// Fills C with kUnwritten, but for at most three bytes at either end that are not a whole word.
+/// Fills C with kUnwritten, except for at most three bytes at either end that are not a whole word.
 void make_unwritten(Device& device, const Call& call, std::int64_t bytes) {
   const std::int64_t into = -reinterpret_cast<std::intptr_t>(call.c) & 3;
   if (bytes - into >= 4)
@@ -64,7 +64,7 @@ void append(std::string& text, const std::string& more) {
 }
 
 // A library may round more often than our bounds allow (sums of f16 parts in f16, tf32 by
-// truncation). Up to this error ratio its product is timed; beyond it the product is wrong.
+// truncation). Its product is timed up to this error ratio; beyond it the product is wrong.
 constexpr double kForgiven = 64;
 
 }  // namespace
@@ -121,7 +121,7 @@ void Contest::measure(Row& row) {
   for (std::size_t i = 0; i < places.size(); ++i) places[i]->measurement = raced[i].measurement;
 }
 
-// False when nothing of ours serves the problem; the row's error holds the reason.
+// False if none of our kernels serves the problem; the reason is the row's error.
 bool Contest::prepare(Row& row) {
   try {
     multiply_.prepare(row.problem);
@@ -133,7 +133,7 @@ bool Contest::prepare(Row& row) {
   }
 }
 
-// A library's failure is its column's detail; a failure of ours is the row's error.
+// A failure of a library is its column's detail; a failure of ours is the row's error.
 bool Contest::may_compete(Row& row, const Contestant& contestant, const Reference& reference,
                           const Call& call) {
   Column& column = *contestant.column;
@@ -174,8 +174,8 @@ std::vector<Contest::Contestant> Contest::contestants(Row& row, const TimingBuff
   return made;
 }
 
-// The index of the candidate that is fastest at a glance; -1 without one, with the reason in the
-// column.
+// The index of the candidate that is fastest in a short measurement; -1 if there is none, with the
+// reason in the column.
 int Contest::best_of_lt(const Problem& problem, const TimingBuffers& buffers, Column& column) {
   int count = 0, best = -1, failed = 0;
   double best_us = std::numeric_limits<double>::infinity();

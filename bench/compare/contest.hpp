@@ -12,28 +12,28 @@
 namespace tilewise::bench {
 
 struct ContestOptions {
-  std::string device = "0";  ///< as open_device()
-  std::string database;      ///< empty: as autotune
+  std::string device = "0";  ///< see open_device()
+  std::string database;      ///< empty: autotune's default
   std::string nvrtc;
   bool cold = true;
   int rounds = 9;                                 ///< of the race; each about 10 ms per player
   int lt_candidates = cuda::kCublasLtCandidates;  ///< requested of cublasLt, each timed
 };
 
-/// Stores a comparison's result in a player's column; false when the player must not be timed. A
-/// library somewhat beyond the bound may be timed; its column's detail tells.
+/// Stores the result of a comparison in a player's column. False if the player must not be timed. A
+/// library slightly beyond the bound may be timed; its column's detail states that.
 bool admit(Column& column, const Comparison& found);
 
-/// The tuned product of a database against cuBLAS, in one process, on the same buffers,
-/// alternately. The tuned column is Matmul's own call, captured: it serves as in any program. Not
-/// thread-safe.
+/// Races the tuned product of a database against cuBLAS: in one process, on the same buffers,
+/// alternately. The tuned column is Matmul's own call, captured, so it is served as in any program.
+/// Not thread-safe.
 class Contest {
  public:
-  /// Throws Error(no_device), Error(database).
+  /// Throws Error(no_device) and Error(database).
   explicit Contest(const ContestOptions& options);
 
   /// Compares each player's product with the reference, then times them alternately. Never throws:
-  /// a failure of ours is the row's error, a failure of a library its column's detail.
+  /// a failure of ours is the row's error, a failure of a library is its column's detail.
   Row run(const Problem& problem);
 
   const Device& device() const { return device_; }

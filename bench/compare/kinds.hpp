@@ -5,11 +5,11 @@
 #include "tilewise/problem.hpp"
 #include "vocabulary/problem_text.hpp"
 
-/// Lists of kinds of products, by kind_name().
+/// Lists of kinds of products, named by kind_name().
 namespace tilewise::bench {
 
-/// "f32,tf32,bf16:f32", in its order, each once; "all": every operand type and mode with its
-/// default result. Throws Error(invalid_argument) naming the kinds there are.
+/// Parses "f32,tf32,bf16:f32": the kinds in this order, without duplicates. "all": every operand
+/// type and mode with its default result. Throws Error(invalid_argument), which lists the kinds.
 std::vector<const ProductKind*> parse_kinds(const std::string& text);
 
 /// The problems with these types, aligned like tightly packed matrices of them.

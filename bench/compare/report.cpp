@@ -99,7 +99,7 @@ std::string summary_text(const Section& section) {
          std::to_string(summary.failed) + " failed\n";
 }
 
-/// What is missing or remarkable, each reason once, with the first shape it applies to.
+/// Missing or remarkable results, each reason once, with the first shape that it applies to.
 std::string details_text(const std::vector<Row>& rows) {
   std::vector<std::string> seen;
   std::string text;
@@ -109,7 +109,7 @@ std::string details_text(const std::vector<Row>& rows) {
     for (const Column& column : row.columns) {
       if (column.detail.empty() || !row.error.empty()) continue;
       const bool lt = column.player == Player::cublas_lt;
-      if (column.measurement && lt) continue;  // the detail names the candidate
+      if (column.measurement && lt) continue;  // cublasLt's detail is the name of its candidate
       const std::string reason = (column.measurement ? "" : "no ") +
                                  std::string(to_string(column.player)) + ": " + column.detail;
       if (std::find(seen.begin(), seen.end(), reason) != seen.end()) continue;

@@ -17,7 +17,7 @@ struct Report {
   std::vector<std::string> notes;  ///< warnings of the Matmul
 };
 
-/// One row per shape for each kind, then its summary: for people.
+/// One row per shape for each kind, then its summary, for people.
 std::string table_text(const Report& report);
 /// {"device", "driver", "toolkit", "timing", "kinds": [...], "notes"}, times in microseconds;
 /// bench/record.py adds the other fields of a result. A kind: {"kind", "rates", "shapes": [...],

@@ -25,7 +25,7 @@ double h200_flops(const ProductKind& kind) {
       return 1520e12;
     case DType::e4m3:
     case DType::e5m2:
-      return 2 * half;  // by its data sheet twice that of 16 bits; not measured
+      return 2 * half;  // its data sheet has twice the rate of 16 bits; not measured
     default:
       return 64.6e12;
   }

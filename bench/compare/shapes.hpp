@@ -10,21 +10,22 @@ namespace tilewise::bench {
 /// "nn 4096x4096x4096", "nn 32x32x32*64" (a batch of 64).
 std::string shape_text(const Problem& problem);
 
-/// Problems of a CSV with the heading `layout,m,n,k` or `layout,m,n,k,batch`; empty lines and those
-/// that begin with # are skipped. f32, strict, tightly packed; of_kind() gives them other types.
-/// Throws Error(invalid_argument) with the line's number and the expected form.
+/// Reads problems from a CSV with the heading `layout,m,n,k` or `layout,m,n,k,batch`. Skips empty
+/// lines and lines that begin with #. The problems are f32, strict and tightly packed; of_kind()
+/// gives them other types. Throws Error(invalid_argument) with the line's number and the expected
+/// form.
 std::vector<Problem> read_shapes(std::istream& csv);
-/// The same for a file. Throws Error(io) when it cannot be read.
+/// The same for a file. Throws Error(io) if it cannot be read.
 std::vector<Problem> read_shapes_file(const std::string& path);
 
-/// Problems of a list: in "4096,nt:8x4096x4096,nn:32*64" each item is a layout (default nn), a size
-/// and a batch. Throws Error(invalid_argument) naming the item.
+/// Problems of a list such as "4096,nt:8x4096x4096,nn:32*64": each item is a layout (default nn), a
+/// size and a batch. Throws Error(invalid_argument) with the item.
 std::vector<Problem> parse_shapes(const std::string& list);
 
 /// The problems that match any item of `filter`, in their order. An item is a layout (`nt`), a size
-/// (`4096` is 4096x4096x4096) with its batch (`32*64`), or both (`nt:8x4096x4096`); items are
-/// separated by commas. Without a batch an item matches every batch of its size. An empty filter
-/// matches all. Throws Error(invalid_argument) for an item that matches none.
+/// (`4096` is 4096x4096x4096) with its batch (`32*64`), or both (`nt:8x4096x4096`); commas separate
+/// items. An item without a batch matches every batch of its size. An empty filter matches all.
+/// Throws Error(invalid_argument) for an item that matches no problem.
 std::vector<Problem> only(const std::vector<Problem>& problems, const std::string& filter);
 
 }  // namespace tilewise::bench

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// With its log, if it has one. No process may write to it meanwhile.
+/// Copies a database and its log, if it has one. No process may write to it meanwhile.
 void copy_database(const fs::path& from, const fs::path& to) {
   for (const char* part : {"", "-wal"})
     if (const fs::path file = from.string() + part; fs::exists(file))

@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t kMostWinners = 1000;
 constexpr std::size_t kPool = 200;
 
-/// Candidates that are valid for a problem of a usual size.
+/// Candidates that are valid for a problem of a typical size.
 std::vector<Candidate> pool_of(const Problem& kind, const DeviceInfo& device,
                                std::mt19937_64& generator) {
   Problem problem = kind;
@@ -56,7 +56,7 @@ bool is_valid_here(const Candidate& candidate, const Problem& problem, const Dev
                   device);
 }
 
-/// Its first is the winner; empty where no candidate of the pool is valid.
+/// Records of a problem. The first is the winner. Empty if no candidate of the pool is valid.
 std::vector<Record> records_of(const Problem& problem, const DeviceInfo& device,
                                const std::vector<Candidate>& pool, std::size_t count,
                                std::mt19937_64& generator) {

@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Lets all threads go on at once. It spins: a thread that sleeps would begin late.
+/// Starts all threads at the same time. It spins, because a sleeping thread would start late.
 class Gate {
  public:
   explicit Gate(int threads) : threads_(threads) {}
@@ -47,7 +47,7 @@ struct Lane {
   Operands operands;
   DeviceBuffer workspace;
   std::vector<BoundLaunch> launches;
-  std::vector<double> served_us, bare_us;  ///< of each round
+  std::vector<double> served_us, bare_us;  ///< one value per round
 };
 
 template <class Work>

@@ -12,16 +12,16 @@ struct Statistics {
 };
 Statistics statistics_of(std::vector<double> samples);
 
-/// Host times per call in us: of a call as its thread sees it, the mean over threads.
+/// Host times per call in us as seen by the calling thread; means over threads.
 struct ThreadTimes {
   int threads = 0;
-  Statistics served, bare, ratio;  ///< ratio: of the two times of one round
+  Statistics served, bare, ratio;  ///< ratio of the two times of one round
 };
 
 /// Served products and bare launches of the same executable, from `threads` threads at once, each
-/// with a stream and operands of its own. Each of `rounds` has `calls` of the one kind by every
-/// thread, then as many of the other; all queues are empty before each. The threads have the kinds
-/// in the same order, so they compete with their like.
+/// with its own stream and operands. In each of `rounds`, every thread makes `calls` of one kind,
+/// then as many of the other; all queues are empty before each. All threads use the same order, so
+/// they compete with calls of the same kind.
 ThreadTimes time_threads(Matmul& multiply, Device& device, const Problem& problem,
                          const Executable& executable, int threads, int rounds, int calls);
 

@@ -1,5 +1,5 @@
-// The functions of cuBLAS and cublasLt that are answered, with their names and signatures. Each is
-// in the loader's order before the library's own where this library is preloaded.
+// The functions of cuBLAS and cublasLt that the drop-in answers, with their names and signatures.
+// If this library is preloaded, each precedes the real function in the loader's order.
 #include <cstdint>
 #include <iostream>
 #include <utility>
@@ -18,7 +18,7 @@ Real<Status(Handle, int*)> get_pointer_mode("cublasGetPointerMode_v2");
 Real<Status(Handle, int*)> get_math_mode("cublasGetMathMode");
 Real<Status(Handle, int*)> get_multiprocessors("cublasGetSmCountTarget");
 
-/// Calls that cuBLAS makes itself, while it computes one, are its own.
+/// True while cuBLAS computes a call. Calls that it makes itself then go to cuBLAS.
 thread_local bool inside = false;
 struct Inside {
   Inside() : before(std::exchange(inside, true)) {}
@@ -44,7 +44,7 @@ bool ask(Circumstances& circumstances) {
   return true;
 }
 
-/// The library's own function. `entry`: whose time is wanted.
+/// Calls the library's own function. `entry`: the problem to be timed, or null.
 template <class... Arguments>
 Status pass(Real<Status(Arguments...)>& real, Entry* entry, Stream stream, Arguments... arguments) {
   auto* const function = real.get();
@@ -65,7 +65,7 @@ Status pass(Real<Status(Arguments...)>& real, Entry* entry, Stream stream, Argum
   return status;
 }
 
-/// A call with a handle: answered, or the library's.
+/// Answers a call with a handle, or passes it to the library.
 template <class... Arguments>
 Status serve(Real<Status(Handle, Arguments...)>& real, const Gemm& gemm, Handle handle,
              Arguments... arguments) {
@@ -91,7 +91,7 @@ Gemm make_gemm(int op_a, int op_b, std::int64_t m, std::int64_t n, std::int64_t 
 
 }  // namespace
 
-// cublasSgemm_v2 and its like: one type, whose arithmetic the math mode decides.
+// cublasSgemm_v2 and similar functions: one type, whose arithmetic the math mode determines.
 #define TILEWISE_GEMM(name, Int, type, how)                                                     \
   TILEWISE_ENTRY Status name(Handle handle, int op_a, int op_b, Int m, Int n, Int k,            \
                              const void* alpha, const void* a, Int lda, const void* b, Int ldb, \
@@ -127,7 +127,7 @@ TILEWISE_GEMM_BATCHED(cublasDgemmStridedBatched_64, std::int64_t, kF64, kCompute
 TILEWISE_GEMM_BATCHED(cublasHgemmStridedBatched, int, kF16, kCompute16)
 TILEWISE_GEMM_BATCHED(cublasHgemmStridedBatched_64, std::int64_t, kF16, kCompute16)
 
-/// The type of alpha and beta that goes with a cublasComputeType_t.
+/// The type of alpha and beta for a cublasComputeType_t.
 static int scalar_type(int compute) {
   if (compute == kCompute16) return kF16;
   if (compute == kCompute64) return kF64;
@@ -191,7 +191,7 @@ TILEWISE_ENTRY Status cublasLtMatmul(Handle handle, const LtProduct* product, co
               c, c_matrix, d, d_matrix, algorithm, workspace, workspace_bytes, stream);
 }
 
-/// For tests: the products of this process that were answered.
+/// For tests: the number of products that this process has answered.
 TILEWISE_ENTRY std::uint64_t tilewise_drop_in_answered() { return DropIn::of_process().answered(); }
 
 }  // namespace tilewise::drop_in

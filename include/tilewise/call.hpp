@@ -6,19 +6,19 @@
 #include <concepts>
 #include <cstdint>
 
-struct CUstream_st;  // CUDA's: CUstream and cudaStream_t are pointers to it
+struct CUstream_st;  // of CUDA: CUstream and cudaStream_t are pointers to it
 
 namespace tilewise {
 
 class PackedOperand;  // packed_operand.hpp
 
-/// A CUDA stream. CUstream, cudaStream_t and nullptr (the default stream) convert to it; another
-/// pointer, such as a matrix in the stream's place, does not compile.
+/// A CUDA stream. CUstream, cudaStream_t and nullptr (the default stream) convert to it. Any other
+/// pointer, such as a matrix in the place of the stream, does not compile.
 class Stream {
  public:
   constexpr Stream() = default;
   constexpr Stream(CUstream_st* handle) noexcept : handle_(handle) {}
-  /// A stream that the caller keeps as void*.
+  /// Takes a stream that the caller keeps as void*.
   explicit Stream(std::same_as<void*> auto handle) noexcept
       : handle_(static_cast<CUstream_st*>(handle)) {}
 
@@ -34,9 +34,9 @@ class Stream {
 /// The values that vary between calls of one problem. Leading dimensions and strides are in
 /// elements.
 ///
-/// alpha and beta are host values. Where alpha_device (beta_device) is set, the kernel reads the
-/// value from there instead; its type is the accumulator's. With a packed operand, `a`, `lda` and
-/// `stride_a` (`b`, ...) still describe the original; see PackedOperand.
+/// alpha and beta are host values. If alpha_device (beta_device) is set, the kernel reads the value
+/// from there instead, in the accumulator's type. With a packed operand, `a`, `lda` and `stride_a`
+/// (`b`, ...) still describe the original; see PackedOperand.
 struct Call {
   const void* a = nullptr;
   const void* b = nullptr;

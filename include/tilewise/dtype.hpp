@@ -13,22 +13,25 @@
 
 namespace tilewise {
 
-/// Element types. On-disk names are those of dtype_info(), and kernels are compiled with these
-/// numbers (templates/words/types.cuh): never rename or reorder. i32 is a result and an accumulator
-/// only.
-/// e4m3 and e5m2 are the 8-bit floating-point types of OCP (e4m3 without infinities).
+/// Element types. i32 is a result and an accumulator only. e4m3 and e5m2 are the 8-bit
+/// floating-point types of OCP; e4m3 has no infinities. Never rename or reorder the types: on-disk
+/// names are those of dtype_info(), and kernels are compiled with these numbers
+/// (templates/words/types.cuh).
 enum class DType : std::uint8_t { f32, f64, f16, bf16, i8, i32, e4m3, e5m2 };
 
-/// The arithmetic of products. The caller alone chooses it.
-/// `strict`: the operands' own values are multiplied, and summed in the accumulator's type. In f32
-/// and f64 each multiply-add is rounded once, as IEEE's fused multiply-add. i8 is exact. Products
-/// of 16 and 8 bits are exact in f32, but tensor cores truncate their sums (see
-/// ProductKind::sum_roundoff).
+/// The arithmetic of products. Only the caller chooses it.
+///
+/// `strict`: multiplies the operands' own values and sums in the accumulator's type. In f32 and f64
+/// each multiply-add is rounded once, as IEEE's fused multiply-add is. i8 is exact. Products of 16
+/// and 8 bits are exact in f32, but tensor cores truncate their sums (ProductKind::sum_roundoff).
+///
 /// `tf32`: f32 operands are first rounded to 11 bits of precision.
-/// `f32x3`: each f32 operand is split into a large and a small tf32 part, and three products of
-/// these parts are summed. The accuracy is about f32's, on tensor cores.
-/// `fast`: of e4m3 and e5m2. The sums over all of k may be the tensor cores' own, which on Hopper
-/// keep about 14 bits; with `strict` sums of 128 products are added in f32.
+///
+/// `f32x3`: splits each f32 operand into a large and a small tf32 part and sums three products of
+/// these parts. The accuracy is about f32's, on tensor cores.
+///
+/// `fast`: e4m3 and e5m2 only. The sums over all of k may be the tensor cores' own, which keep
+/// about 14 bits on Hopper. With `strict`, sums of 128 products are added in f32.
 enum class MathMode : std::uint8_t { strict, tf32, f32x3, fast };
 
 /// One row of the table of types, dtypes().
@@ -45,7 +48,7 @@ TILEWISE_API std::string_view to_string(DType type);
 TILEWISE_API std::string_view to_string(MathMode mode);
 TILEWISE_API std::span<const DTypeInfo> dtypes();
 
-/// Parses a name. Throws Error(invalid_argument) for any other name; the message lists them all.
+/// Parses a name. Throws Error(invalid_argument) for any other name; the message lists all names.
 TILEWISE_API DType parse_dtype(std::string_view name);
 TILEWISE_API MathMode parse_math_mode(std::string_view name);
 
@@ -62,7 +65,7 @@ constexpr int bytes_of(DType type) { return static_cast<int>(bytes_of(type, 1));
 inline bool is_integer(DType type) { return type == DType::i8 || type == DType::i32; }
 inline bool is_fp8(DType type) { return type == DType::e4m3 || type == DType::e5m2; }
 
-/// One row of product_kinds(): types that go together, and their accuracy.
+/// One row of product_kinds(): a supported combination of types and mode, and its accuracy.
 /// docs/measuring.md derives the bounds.
 struct ProductKind {
   DType a, b, c, accumulator;
@@ -70,18 +73,18 @@ struct ProductKind {
   /// Relative error of one addition: f64 2^-53, f32 2^-24, on tensor cores (which truncate) 2^-23,
   /// fp8 2^-13 (Hopper keeps about 14 bits of a sum), integers 0.
   double sum_roundoff;
-  /// Relative error of one product of two elements before it is added: 0 where products are exact,
-  /// tf32 2 x 2^-11, f32x3 about 3 x 2^-22 (the small parts are rounded, and their product is left
-  /// out).
+  /// Relative error of one product of two elements before it is added. 0 if products are exact,
+  /// tf32 2 x 2^-11, f32x3 about 3 x 2^-22 (the small parts are rounded, and their product is
+  /// omitted).
   double product_roundoff;
-  /// The number of products of one partial sum. Partial sums are added in the accumulator's own
-  /// arithmetic. 0: there is one sum, over all of k.
+  /// The number of products in one partial sum. Partial sums are added in the accumulator's own
+  /// arithmetic. 0: one sum over all of k.
   double promoted_every = 0;
 };
 
-/// Every kind. The first of each type of A is its default.
+/// All kinds. The first kind of each operand type is its default.
 TILEWISE_API std::span<const ProductKind> product_kinds();
-/// The kind of A and B of one type, C and this mode; null where there is none.
+/// The kind with these types and this mode; null if there is none.
 TILEWISE_API const ProductKind* find_product_kind(DType operand, DType c, MathMode math);
 /// The usual type of C: the operand's own, i32 for i8, f32 for fp8.
 TILEWISE_API DType default_result(DType operand);

@@ -8,9 +8,9 @@
 
 namespace tilewise {
 
-/// Elements of 16 and 8 bits, for programs without CUDA's headers. Each holds the bits of CUDA's
-/// type of the same size (__half, __nv_bfloat16, __nv_fp8_e4m3, __nv_fp8_e5m2), so that pointers to
-/// one may be cast to the other. number.hpp converts on the CPU.
+/// Elements of 16 and 8 bits, for programs without CUDA's headers. Each holds the bits of the CUDA
+/// type of the same name (__half, __nv_bfloat16, __nv_fp8_e4m3, __nv_fp8_e5m2), so a pointer to one
+/// may be cast to the other. number.hpp converts them on the CPU.
 struct f16 {
   std::uint16_t bits;
 };
@@ -24,8 +24,8 @@ struct e5m2 {
   std::uint8_t bits;
 };
 
-/// The DType of a C++ type, and the type of alpha and beta of products of it. A program adds a type
-/// of its own that holds the same bits:
+/// The DType of a C++ type, and the type of alpha and beta of its products. A program can add its
+/// own type that holds the same bits:
 ///   template <> struct tilewise::ElementType<__half> : tilewise::ElementType<tilewise::f16> {};
 template <class T>
 struct ElementType;
@@ -57,7 +57,7 @@ concept Element = requires {
   ElementType<T>::value;
 };
 
-/// The type of alpha and beta of products of T: the accumulator's.
+/// The type of alpha and beta of products of T, which is the accumulator's type.
 template <Element T>
 using ScalarOf = typename ElementType<T>::Scalar;
 

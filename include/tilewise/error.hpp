@@ -14,9 +14,9 @@ enum class ErrorKind {
   invalid_argument,  ///< a bad size, layout, type or pointer; C overlaps A or B
   not_found,         ///< no record is stored for the lookup
   unsupported,       ///< a correct request that this device or build cannot serve
-  no_device,         ///< no driver, no GPU, or the index or UUID names none
+  no_device,         ///< no driver, no GPU, or no device with this index or UUID
   device,            ///< the driver refused or failed; the device may be unusable afterwards
-  out_of_memory,     ///< host or device memory does not suffice; the message carries both numbers
+  out_of_memory,     ///< too little host or device memory; the message has both numbers
   compiler,          ///< no run-time compiler, or the compiler refused a source
   database,          ///< the database cannot be opened, read or written
   io,                ///< a file cannot be read or written
@@ -27,8 +27,8 @@ enum class ErrorKind {
 /// "invalid_argument", "no_device", ...
 TILEWISE_API const char* to_string(ErrorKind kind);
 
-/// A failure. what() is one line for people: what was tried, what was wrong, what is allowed, and
-/// the message of the driver, SQLite or the operating system. Immutable, thread-safe to read.
+/// A failure. what() is one line for people: the attempt, the wrong value, the allowed range, and
+/// the message of the driver, SQLite or the operating system. Immutable; thread-safe to read.
 class TILEWISE_API Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}

@@ -1,7 +1,7 @@
-/* TILEWISE_API marks what the shared library exports: every function of these headers that is not
- * inline, and Error, whose type information a program needs to catch it. All else is compiled with
- * hidden visibility. A C++ class is not marked as a whole: the functions of its private types would
- * be exported, too. */
+/* TILEWISE_API marks the exports of the shared library: all functions of these headers that are not
+ * inline, and Error, because a program needs its type information to catch it. Everything else is
+ * compiled with hidden visibility. A C++ class is not marked as a whole, because that would also
+ * export the functions of its private types. */
 #ifndef TILEWISE_EXPORT_H
 #define TILEWISE_EXPORT_H
 

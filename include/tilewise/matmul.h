@@ -1,4 +1,4 @@
-/* Tilewise for C: tuned matrix products. The C++ form is matmul.hpp.
+/* Tilewise for C: tuned matrix products. The C++ interface is matmul.hpp.
  *
  * C (m x n) = alpha op(A) op(B) + beta C. All matrices are row-major; leading dimensions and batch
  * strides are in elements.
@@ -9,11 +9,11 @@
  * example, C = A B^T of column-major matrices, which BLAS calls 'N', 'T':
  *   tilewise_sgemm(handle, TILEWISE_TN, n, m, k, alpha, b, ldb, a, lda, beta, c, ldc, stream);
  *
- * A function that can fail returns a status; tilewise_last_error() returns the message for it, per
- * thread. No function throws.
+ * A function that can fail returns a status; tilewise_last_error() returns its message, per thread.
+ * No function throws.
  *
- * A struct begins with its size, since later versions add fields at its end. Initialise it with its
- * TILEWISE_..._INIT, then set fields. */
+ * A struct begins with its size, because later versions add fields at its end. Initialise it with
+ * its TILEWISE_..._INIT, then set fields. */
 #ifndef TILEWISE_MATMUL_H
 #define TILEWISE_MATMUL_H
 
@@ -23,8 +23,8 @@
 #include "tilewise/export.h"
 #include "tilewise/version.h"
 
-/* In C an enum holds every int; in C++ it does so only with this type. A number without a name is
- * then an error with a message, not undefined behaviour. */
+/* In C an enum holds every int; in C++ it does so only with this underlying type. An unknown number
+ * is then an error with a message, not undefined behaviour. */
 #ifdef __cplusplus
 #define TILEWISE_INT : int
 extern "C" {
@@ -48,8 +48,8 @@ typedef enum tilewise_status {
   TILEWISE_INTERNAL_ERROR = 10 /* a fault in Tilewise */
 } tilewise_status;
 
-/* How A and B are stored: N = as m x k (A) and k x n (B), T = transposed. The first letter is A's,
- * the second B's. C is m x n. */
+/* How A and B are stored: N = as m x k (A) and k x n (B), T = transposed. The first letter is for
+ * A, the second for B. C is m x n. */
 typedef enum tilewise_layout TILEWISE_INT {
   TILEWISE_NN = 0,
   TILEWISE_NT = 1,
@@ -57,8 +57,8 @@ typedef enum tilewise_layout TILEWISE_INT {
   TILEWISE_TT = 3
 } tilewise_layout;
 
-/* Element types. F16 and BF16 have 16 bits, E4M3 and E5M2 8 bits, as CUDA's types of these names.
- * I32 is a result only. */
+/* Element types. F16 and BF16 have 16 bits, E4M3 and E5M2 have 8 bits, as CUDA's types of these
+ * names. I32 is a result only. */
 typedef enum tilewise_type TILEWISE_INT {
   TILEWISE_F32 = 0,
   TILEWISE_F64 = 1,
@@ -70,11 +70,11 @@ typedef enum tilewise_type TILEWISE_INT {
   TILEWISE_E5M2 = 7
 } tilewise_type;
 
-/* The arithmetic of products. Of f32: STRICT: every product and sum is rounded once, as by IEEE.
- * TF32: operands are first rounded to 11 bits. F32X3: three TF32 products of split operands, about
- * f32's accuracy. Of e4m3 and e5m2: STRICT: sums of 128 products are added in f32. FAST: the sums
- * over all of k may be the tensor cores' own (about 14 bits on Hopper). All other types have STRICT
- * alone. */
+/* The arithmetic of products. For F32: STRICT rounds every multiply-add once, as IEEE's fused
+ * multiply-add; TF32 first rounds operands to 11 bits; F32X3 sums three TF32 products of split
+ * operands, with about f32's accuracy. For E4M3 and E5M2: STRICT adds sums of 128 products in f32;
+ * with FAST the sums over all of k may be the tensor cores' own (about 14 bits on Hopper). All
+ * other types have STRICT only. */
 typedef enum tilewise_math TILEWISE_INT {
   TILEWISE_STRICT = 0,
   TILEWISE_TF32 = 1,
@@ -89,12 +89,12 @@ typedef enum tilewise_bool TILEWISE_INT {
   TILEWISE_NO = 2
 } tilewise_bool;
 
-/* What the first product of a problem does that was not tuned. */
+/* What the first product of a problem does if the problem was not tuned. */
 typedef enum tilewise_on_miss TILEWISE_INT {
-  TILEWISE_SERVE = 0,         /* it is served by prediction or by a default */
-  TILEWISE_RECORD = 1,        /* the same, and the problem is appended to a list file */
-  TILEWISE_ERROR_ON_MISS = 2, /* it is TILEWISE_NOT_FOUND */
-  TILEWISE_TUNE_ON_MISS = 3   /* it is tuned first, which takes tune_seconds and more */
+  TILEWISE_SERVE = 0,         /* serves it by prediction or by a default */
+  TILEWISE_RECORD = 1,        /* the same, and appends the problem to a list file */
+  TILEWISE_ERROR_ON_MISS = 2, /* returns TILEWISE_NOT_FOUND */
+  TILEWISE_TUNE_ON_MISS = 3   /* tunes it first, which takes tune_seconds or more */
 } tilewise_on_miss;
 
 /* A CUDA stream: CUstream and cudaStream_t are this type. NULL is the default stream. */
@@ -105,33 +105,33 @@ typedef struct CUstream_st* tilewise_stream;
 TILEWISE_API int tilewise_version(void);
 TILEWISE_API const char* tilewise_version_text(void);
 
-/* The tuned matrix product of one GPU. Any number of threads may use one handle at a time. After
- * fork() it belongs to the parent: in the child its functions return TILEWISE_DEVICE_ERROR,
- * destroying it releases nothing, and the child creates its own. */
+/* The tuned matrix product of one GPU. Thread-safe: any number of threads may use one handle at the
+ * same time. After fork() a handle belongs to the parent: in the child its functions return
+ * TILEWISE_DEVICE_ERROR and destroying it releases nothing. The child creates its own. */
 typedef struct tilewise_matmul tilewise_matmul;
 
 typedef struct tilewise_options {
   size_t struct_size;   /* sizeof(tilewise_options) */
   const char* device;   /* NULL or "current": this thread's CUDA context, else 0. An index, a UUID,
                            "host" or "cpu" */
-  const char* database; /* NULL: TILEWISE_DB, else the user's data directory */
+  const char* database; /* NULL: TILEWISE_DB, otherwise the user's data directory */
   const char* nvrtc;    /* the run-time compiler's library or its folder; NULL: searched for */
-  /* Whether a product may compile its kernel when none is stored (about 0.3 s, once). DEFAULT is
-   * YES. With NO such a product is TILEWISE_COMPILER_ERROR. */
+  /* Whether a product may compile its kernel if none is stored (about 0.3 s, once). DEFAULT is YES.
+   * With NO such a product returns TILEWISE_COMPILER_ERROR. */
   tilewise_bool compile_missing;
-  /* Whether to use a database and a cache that other users own or may write; their images are run
-   * as part of this program. DEFAULT is NO unless the environment has TILEWISE_TRUST_FILES=1. */
+  /* Whether to use a database and a cache that other users own or may write; their images run as
+   * part of this program. DEFAULT is NO unless TILEWISE_TRUST_FILES=1 is in the environment. */
   tilewise_bool trust_files;
-  /* What the first product of a problem does that was not tuned; see OnMiss in matmul.hpp. */
+  /* What the first product of a problem does if it was not tuned; see OnMiss in matmul.hpp. */
   tilewise_on_miss on_miss;
   int32_t reserved;        /* 0 */
-  const char* missed_list; /* the file of TILEWISE_RECORD; NULL: beside the database */
-  const char* bundle;      /* a file of `autotune bundle`, read beside the database; NULL: none */
-  /* Of TILEWISE_TUNE_ON_MISS: the budget of one problem's search in seconds; 0: 10. */
+  const char* missed_list; /* the file for TILEWISE_RECORD; NULL: next to the database */
+  const char* bundle;      /* a file of `autotune bundle`, read after the database; NULL: none */
+  /* For TILEWISE_TUNE_ON_MISS: the budget of one problem's search in seconds; 0: 10. */
   double tune_seconds;
-  const char* autotune; /* the program `autotune`; NULL: beside the library, else on PATH */
-  /* The most device memory in bytes that one product on host pointers uses; 0: what is free, less
-   * 1/16 (at most 512 MiB). With a limit, it stays allocated for the next product. */
+  const char* autotune; /* the program `autotune`; NULL: next to the library, otherwise on PATH */
+  /* The most device memory in bytes that one product on host pointers uses. 0: the free memory less
+   * 1/16 (at most 512 MiB). Memory under a limit stays allocated for the next product. */
   int64_t host_memory_limit;
 } tilewise_options;
 
@@ -141,15 +141,15 @@ typedef struct tilewise_options {
         TILEWISE_SERVE, 0, NULL, NULL, 0, NULL, 0                                   \
   }
 
-/* `options` may be NULL: the defaults. On success *matmul is a handle; tilewise_destroy() ends it.
- */
+/* Creates a handle, which tilewise_destroy() destroys. `options` may be NULL: the defaults. *matmul
+ * is set on success. */
 TILEWISE_API tilewise_status tilewise_create(const tilewise_options* options,
                                              tilewise_matmul** matmul);
 
-/* Ends a handle, once the work enqueued through it is done. NULL does nothing. */
+/* Destroys a handle after the work enqueued through it is done. NULL does nothing. */
 TILEWISE_API void tilewise_destroy(tilewise_matmul* matmul);
 
-/* C (m x n) = alpha op(A) op(B) + beta C in f32, on device pointers, enqueued on `stream`. beta = 0
+/* C (m x n) = alpha op(A) op(B) + beta C in f32 on device pointers, enqueued on `stream`. beta = 0
  * never reads C; alpha = 0 or k = 0 never reads A or B. */
 TILEWISE_API tilewise_status tilewise_sgemm(tilewise_matmul* matmul, tilewise_layout layout,
                                             int64_t m, int64_t n, int64_t k, float alpha,
@@ -157,25 +157,25 @@ TILEWISE_API tilewise_status tilewise_sgemm(tilewise_matmul* matmul, tilewise_la
                                             int64_t ldb, float beta, float* c, int64_t ldc,
                                             tilewise_stream stream);
 
-/* The same on host pointers: copies there and back, and waits. */
+/* The same on host pointers: copies to the device and back, and waits. */
 TILEWISE_API tilewise_status tilewise_sgemm_host(tilewise_matmul* matmul, tilewise_layout layout,
                                                  int64_t m, int64_t n, int64_t k, float alpha,
                                                  const float* a, int64_t lda, const float* b,
                                                  int64_t ldb, float beta, float* c, int64_t ldc);
 
-/* Loads (and where necessary compiles) the kernels of strict f32 products of these sizes now, so
- * that the first product is as fast as the next and can be captured into a CUDA graph. The matrices
- * of those products are tightly packed at 16-byte aligned addresses; tilewise_prepare_problem()
- * takes any other alignment. */
+/* Loads (and if necessary compiles) the kernels of strict f32 products of these sizes now, so that
+ * the first product is as fast as the next and can be captured into a CUDA graph. The matrices must
+ * be tightly packed at 16-byte aligned addresses; tilewise_prepare_problem() takes any other
+ * alignment. */
 TILEWISE_API tilewise_status tilewise_prepare(tilewise_matmul* matmul, tilewise_layout layout,
                                               int64_t m, int64_t n, int64_t k);
 
 /* Writes the stored record that would serve such a product, and the reason, as JSON: {"match":
  * "exact", "predicted" or "default", "distance", "stale", "why", "predicted_us" and "limited_by"
- * (the cost model's; 0 and "" when not known), "candidate", "record" (null for default)}. At most
- * `capacity` bytes are written, the closing zero included. *needed (`needed` may be NULL) is the
- * length of the whole text with its closing zero. TILEWISE_INVALID_ARGUMENT when it does not fit;
- * `text` may be NULL when `capacity` is 0. */
+ * (the cost model's; 0 and "" if not known), "candidate", "record" (null for default)}. Writes at
+ * most `capacity` bytes, including the closing zero. *needed is the length of the whole text with
+ * its closing zero; `needed` may be NULL. Returns TILEWISE_INVALID_ARGUMENT if the text does not
+ * fit. `text` may be NULL if `capacity` is 0. */
 TILEWISE_API tilewise_status tilewise_explain(tilewise_matmul* matmul, tilewise_layout layout,
                                               int64_t m, int64_t n, int64_t k, char* text,
                                               size_t capacity, size_t* needed);
@@ -196,11 +196,12 @@ typedef struct tilewise_problem {
   tilewise_math math;
   /* The largest power of two up to 16 (bytes) that divides the address, the leading dimension and
    * the batch stride of A (B, C). 0: that of a tightly packed matrix at a 16-byte aligned address.
-   * Products read the alignment off their call and ignore these, but for batches by pointers. */
+   * Products take the alignment from their call and ignore these, except for batches by
+   * pointers. */
   int32_t alignment_a, alignment_b, alignment_c;
   /* 1: a batch by pointers. The call's a, b and c are arrays in device memory of `batch` pointers
-   * to matrices there; the strides are ignored. The alignments then are those that the caller
-   * states of all addresses in an array; 0: of one element. */
+   * to matrices in device memory; strides are ignored. The alignments are then guarantees of the
+   * caller for all addresses in an array; 0: one element. */
   int32_t pointers;
   int32_t reserved; /* 0 */
 } tilewise_problem;
@@ -211,10 +212,10 @@ typedef struct tilewise_problem {
         TILEWISE_STRICT, 0, 0, 0, 0, 0                                             \
   }
 
-/* One call of a problem. Matrix i of a batch is at a + i stride_a; of a batch by pointers at the
- * i-th pointer of the array a. alpha and beta have values of
- * the accumulator's type (f32; f64 for F64; whole numbers for I8). Where alpha_device (beta_device)
- * is set, the kernel reads the value from that device address instead. */
+/* One call of a problem. Matrix i of a batch is at a + i stride_a, or for a batch by pointers at
+ * the i-th pointer of the array a. alpha and beta have values of the accumulator's type (f32; f64
+ * for F64; whole numbers for I8). If alpha_device (beta_device) is set, the kernel reads the value
+ * from that device address instead. */
 typedef struct tilewise_call {
   size_t struct_size; /* sizeof(tilewise_call) */
   const void* a;
@@ -236,16 +237,16 @@ typedef struct tilewise_call {
         NULL                                                                                     \
   }
 
-/* Any product on device pointers, enqueued on the call's stream. TILEWISE_INVALID_ARGUMENT for
- * types that do not go together (the message lists those that do), TILEWISE_UNSUPPORTED for a type
- * or mode that this device does not have. */
+/* Any product on device pointers, enqueued on the call's stream. TILEWISE_INVALID_ARGUMENT for an
+ * unsupported combination of types (the message lists the supported ones), TILEWISE_UNSUPPORTED for
+ * a type or mode that this device does not have. */
 TILEWISE_API tilewise_status tilewise_multiply(tilewise_matmul* matmul,
                                                const tilewise_problem* problem,
                                                const tilewise_call* call);
 
-/* The same on host pointers: copies there and back, and waits. Scalars in device memory and packed
- * operands are TILEWISE_INVALID_ARGUMENT; the stream is ignored. Large products are split into
- * tiles, with copies beside the products of tiles. */
+/* The same on host pointers: copies to the device and back, and waits. Scalars in device memory and
+ * packed operands are TILEWISE_INVALID_ARGUMENT; the stream is ignored. Large products are split
+ * into tiles, whose copies and products overlap. */
 TILEWISE_API tilewise_status tilewise_multiply_host(tilewise_matmul* matmul,
                                                     const tilewise_problem* problem,
                                                     const tilewise_call* call);
@@ -253,17 +254,17 @@ TILEWISE_API tilewise_status tilewise_multiply_host(tilewise_matmul* matmul,
 /* Writes how tilewise_multiply_host() splits such a product (tightly packed, alpha = 1, beta = 0)
  * as JSON: {"tile": [m, n, k], "tile_batch", "tiles", "device_bytes", "staging_bytes" (page-locked
  * host memory), "bytes_up", "bytes_down", "expected_seconds" (0: not known)}. `text`, `capacity`
- * and `needed` are those of tilewise_explain(). TILEWISE_OUT_OF_MEMORY when the smallest split does
+ * and `needed` are those of tilewise_explain(). TILEWISE_OUT_OF_MEMORY if the smallest split does
  * not fit. */
 TILEWISE_API tilewise_status tilewise_host_split(tilewise_matmul* matmul,
                                                  const tilewise_problem* problem, char* text,
                                                  size_t capacity, size_t* needed);
 
 /* tilewise_prepare() and tilewise_explain() for any problem. The problem's alignment must be that
- * of the products to come: a product of another alignment is another problem. */
+ * of the later products: a product of another alignment is another problem. */
 TILEWISE_API tilewise_status tilewise_prepare_problem(tilewise_matmul* matmul,
                                                       const tilewise_problem* problem);
-/* The same for every m from problem->m to `last_m`, see Matmul::prepare_range(). */
+/* The same for every m from problem->m to `last_m`; see Matmul::prepare_range(). */
 TILEWISE_API tilewise_status tilewise_prepare_range(tilewise_matmul* matmul,
                                                     const tilewise_problem* problem,
                                                     int64_t last_m);
@@ -272,9 +273,9 @@ TILEWISE_API tilewise_status tilewise_explain_problem(tilewise_matmul* matmul,
                                                       size_t capacity, size_t* needed);
 
 /* Packs A (B) once for many products: of `problem`, and of other problems whose kernel needs the
- * same form of it (another m, for example). The original must not change; products whose kernel
- * needs another form read it. Runs on `stream` and is done on return. On success *packed is a
- * handle; tilewise_packed_destroy() ends it, after the products that use it are done. */
+ * same form of it (another m, for example). The original must not change: products whose kernel
+ * needs another form read it. Runs on `stream` and is done on return. *packed is set on success;
+ * tilewise_packed_destroy() destroys it after the products that use it are done. */
 TILEWISE_API tilewise_status tilewise_pack_a(tilewise_matmul* matmul,
                                              const tilewise_problem* problem, const void* a,
                                              int64_t lda, int64_t stride_a, tilewise_stream stream,
@@ -284,22 +285,21 @@ TILEWISE_API tilewise_status tilewise_pack_b(tilewise_matmul* matmul,
                                              int64_t ldb, int64_t stride_b, tilewise_stream stream,
                                              tilewise_packed** packed);
 
-/* Device memory of a packed operand in bytes; 0 when its kernel reads the original, and for NULL.
- */
+/* Device memory of a packed operand in bytes; 0 if its kernel reads the original, and for NULL. */
 TILEWISE_API int64_t tilewise_packed_bytes(const tilewise_packed* packed);
 
-/* NULL does nothing. */
+/* Destroys a packed operand. NULL does nothing. */
 TILEWISE_API void tilewise_packed_destroy(tilewise_packed* packed);
 
-/* *math is the mode in which `problem` (its own mode is ignored) is fastest with an error of at
- * most `accuracy`, relative to |A| |B| element by element. TILEWISE_INVALID_ARGUMENT when no mode
+/* Sets *math to the mode in which `problem` (its own mode is ignored) is fastest with an error of
+ * at most `accuracy`, relative to |A| |B| element by element. TILEWISE_INVALID_ARGUMENT if no mode
  * is that accurate; the message has the bound of every mode. */
 TILEWISE_API tilewise_status tilewise_fastest_within(tilewise_matmul* matmul,
                                                      const tilewise_problem* problem,
                                                      double accuracy, tilewise_math* math);
 
 /* The message of this thread's last call that did not return TILEWISE_OK: one line, valid until the
- * thread's next call. Empty when there was no such call. */
+ * thread's next call. Empty if there was no such call. */
 TILEWISE_API const char* tilewise_last_error(void);
 
 #ifdef __cplusplus

@@ -22,60 +22,61 @@ namespace tilewise {
 struct MatmulParts;  // api/matmul_parts.hpp
 struct Resolution;   // matmul/resolution.hpp
 
-/// What the first product of a problem does that was not tuned: whose Match::kind is not exact.
-/// prepare() does the same. None but `tune` tunes.
+/// What the first product of a problem does if the problem was not tuned, so that Match::kind is
+/// not exact. prepare() does the same. Only `tune` tunes.
 enum class OnMiss : std::uint8_t {
-  serve,   ///< it is served by prediction or by a default
-  record,  ///< the same, and the problem is appended to MatmulOptions::missed_list
-  error,   ///< it throws Error(not_found)
-  /// It waits while the program `autotune` searches, for MatmulOptions::tune_seconds and what comes
-  /// beside them, in a process of its own; then the winner serves it, here and in later processes.
-  /// The search shares the GPU and its memory with this process. One search runs at a time;
-  /// products of problems that are known do not wait for it. Where a search fails, a warning says
-  /// why, the product is served as by `serve`, and the problem is not searched for again by this
-  /// Matmul; after three failures in a row no problem is. Nothing is tuned in a stream capture, by
-  /// prepare_range(), for the sizes whose choices it keeps (at most 65,536), and for k = 0.
+  serve,   ///< serves it by prediction or by a default
+  record,  ///< the same, and appends the problem to MatmulOptions::missed_list
+  error,   ///< throws Error(not_found)
+  /// Waits while a process of its own, the program `autotune`, searches for
+  /// MatmulOptions::tune_seconds plus its overhead. Then the winner serves the problem, in this and
+  /// in later processes. The search shares the GPU and its memory with this process. One search
+  /// runs at a time; products of known problems do not wait for it. A search that fails becomes a
+  /// warning, the product is served as by `serve`, and this Matmul does not search for the problem
+  /// again; after three failures in a row it does not search at all. Nothing is tuned in a stream
+  /// capture, by prepare_range(), for the sizes whose choices it keeps (at most 65,536), and for k
+  /// = 0.
   tune,
 };
 
 /// Options of a Matmul.
 struct MatmulOptions {
-  /// "current" (this thread's CUDA context, else 0), "auto" (the first GPU), an index, a UUID,
-  /// "host" or "host:sm_90"; "cpu" is another name of "host". "host" is the CPU: its device
-  /// pointers are ordinary ones, and its products are done when the call returns.
+  /// "current" (this thread's CUDA context, otherwise 0), "auto" (the first GPU), an index, a UUID,
+  /// "host" or "host:sm_90". "host" is the CPU; "cpu" is its synonym. The device pointers of the
+  /// CPU are ordinary pointers, and its products are done when the call returns.
   std::string device = "current";
-  std::string database;  ///< empty: TILEWISE_DB, else the user's data directory
-  /// A file of `autotune bundle`, read beside the database: what the database has for a problem
-  /// itself comes first. Where the bundle serves, no compiler, no cache and no database are needed.
-  /// Opened when the Matmul is made; a file that is missing or no bundle throws Error(database).
-  /// Empty: none.
+  std::string database;  ///< empty: TILEWISE_DB, otherwise the user's data directory
+  /// A file of `autotune bundle`, read in addition to the database; the database's own record for a
+  /// problem takes precedence. Problems that the bundle serves need no compiler, no cache and no
+  /// database. It is opened when the Matmul is made; a missing file, or one that is not a bundle,
+  /// throws Error(database). Empty: none.
   std::string bundle;
-  /// Whether a product may compile its kernel when none is stored (about 0.3 s, once).
+  /// Whether a product may compile its kernel if none is stored (about 0.3 s, once).
   bool compile_missing = true;
   std::string nvrtc;  ///< the run-time compiler's library or its folder; empty: searched for
-  /// Whether to use a database and a cache that other users own or may write. Their images are run
-  /// as part of this program (docs/security.md). Not set: true where the environment has
-  /// TILEWISE_TRUST_FILES=1, else false.
+  /// Whether to use a database and a cache that other users own or may write. Their images run as
+  /// part of this program (docs/security.md). Not set: true if TILEWISE_TRUST_FILES=1 is in the
+  /// environment, otherwise false.
   std::optional<bool> trust_files;
   OnMiss on_miss = OnMiss::serve;
-  /// The file of OnMiss::record, CSV as `autotune --problems` reads it; made where there is none.
-  /// Any number of processes may share it. A process writes a problem once, at most 10,000 problems
-  /// and up to a file of 1 MiB; a file that cannot be written is a warning. Empty: the database's
-  /// path with ".missed.csv" behind it.
+  /// The file for OnMiss::record: CSV in the format of `autotune --problems`, created if it does
+  /// not exist. Any number of processes may share it. A process writes each problem once, at most
+  /// 10,000 problems and up to a file of 1 MiB. A file that cannot be written is a warning. Empty:
+  /// the database's path followed by ".missed.csv".
   std::string missed_list;
-  double tune_seconds = 10;  ///< of OnMiss::tune: the budget of one problem's search, above 0
-  /// Of OnMiss::tune: the path of the program `autotune`. Empty: the one beside this library, or of
-  /// its installation, else the one on PATH; without one the constructor throws Error(not_found).
-  /// The database is made where there is none.
+  double tune_seconds = 10;  ///< for OnMiss::tune: the budget of one problem's search, above 0
+  /// For OnMiss::tune: the path of the program `autotune`. Empty: the one next to this library or
+  /// in its installation, otherwise the one on PATH; without one the constructor throws
+  /// Error(not_found). The database is created if it does not exist.
   std::string autotune;
-  /// The most device memory in bytes that one product on host pointers uses, workspace included; 0:
-  /// what is free when it begins, less 1/16 (at most 512 MiB). Products at the same time each use
-  /// up to this. With a limit, that memory stays allocated for the next product.
+  /// The most device memory in bytes that one product on host pointers uses, including its
+  /// workspace. 0: the memory that is free when it begins, less 1/16 (at most 512 MiB). Concurrent
+  /// products each use up to this limit. Memory under a limit stays allocated for the next product.
   std::int64_t host_memory_limit = 0;
   /// Called once for each warning, with one line: a stale or quarantined record, a missing
-  /// database. The call is made by a thread that uses the Matmul, one at a time. It must not call
-  /// the Matmul. Empty: warnings go to standard error, that of a missing database once from all
-  /// processes of a process group.
+  /// database. Called by a thread that uses the Matmul, by one at a time. It must not call the
+  /// Matmul. Empty: warnings go to standard error; that of a missing database goes there once from
+  /// all processes of a process group.
   std::function<void(const std::string&)> warn;
 };
 
@@ -91,24 +92,25 @@ struct MatmulOptions {
 /// element.hpp), C the same or a wider one; product_kinds() is the table. alpha and beta have the
 /// accumulator's type. The caller chooses the arithmetic of f32 (MathMode); the default is strict.
 ///
-/// A Matmul holds the device's primary context, the winners of its database in memory, the kernels
-/// loaded so far, and the choices of 4,096 problems: a further problem replaces one that was not
-/// served of late, which is chosen anew when it is served again. Thread-safe: any number of threads
-/// may call, each with its own stream. After a thread's first product of a problem, its next ones
-/// take no lock, as long as the problem is among the thread's last (64 at most). Products are
-/// enqueued: a result is complete when the stream reaches it. beta = 0 never reads C; alpha = 0 or
-/// k = 0 never reads A or B; m, n or batch = 0 does nothing.
+/// A Matmul holds the device's primary context, the winners of its database in memory, the loaded
+/// kernels, and the choices of 4,096 problems. A further problem replaces one that was not served
+/// recently; a replaced problem is resolved again when it is next served. Thread-safe: any number
+/// of threads may call, each with its own stream. After a thread's first product of a problem, its
+/// next ones take no lock, as long as the problem is among the thread's last (64 at most). Products
+/// are enqueued: a result is complete when the stream reaches it. beta = 0 never reads C; alpha = 0
+/// or k = 0 never reads A or B; m, n or batch = 0 does nothing.
 ///
-/// Errors are tilewise::Error: invalid_argument (types that do not go together; bad sizes, leading
-/// dimensions or strides; misaligned or overlapping pointers; a call inside a stream capture whose
-/// kernel is not loaded yet; a text that names no device), unsupported (a type or mode that this
-/// device does not have), compiler (no kernel is stored and none can be compiled), device,
-/// out_of_memory (of the device or the host: std::bad_alloc does not leave these functions),
-/// database, io, transient (for example a killed compiler, or a thread that the system refuses).
+/// Errors are tilewise::Error: invalid_argument (an unsupported combination of types; bad sizes,
+/// leading dimensions or strides; misaligned or overlapping pointers; a call inside a stream
+/// capture whose kernel is not loaded yet; a text that names no device), unsupported (a type or
+/// mode that this device does not have), compiler (no kernel is stored and none can be compiled),
+/// device, out_of_memory (device or host memory; these functions do not throw std::bad_alloc),
+/// database, io, transient (for example a killed compiler, or a thread that the system cannot
+/// start).
 ///
 /// After fork() a Matmul and its packed operands belong to the parent. In the child every function
 /// throws Error(device), and destroying them releases nothing; the child makes its own. CUDA does
-/// not work in the child of a process that has used it: that, too, is Error(device).
+/// not work in the child of a process that has used it, which is Error(device) too.
 class Matmul {
  public:
   TILEWISE_API explicit Matmul(MatmulOptions options = {});
@@ -122,7 +124,7 @@ class Matmul {
                                std::int64_t ldb, float beta, float* c, std::int64_t ldc,
                                Stream stream = nullptr, MathMode math = MathMode::strict);
 
-  /// The same of any types that go together.
+  /// The same for every supported combination of types.
   template <Element T, Element R>
   void operator()(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, ScalarOf<T> alpha,
                   const T* a, std::int64_t lda, const T* b, std::int64_t ldb, ScalarOf<T> beta,
@@ -132,7 +134,7 @@ class Matmul {
             call_of(a, lda, b, ldb, c, ldc, alpha, beta, stream));
   }
 
-  /// With a B from pack_b(); its leading dimension is the one it was packed with.
+  /// Takes a B from pack_b(), with the leading dimension that it was packed with.
   template <Element T, Element R>
   void operator()(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, ScalarOf<T> alpha,
                   const T* a, std::int64_t lda, const PackedOperand& b, ScalarOf<T> beta, R* c,
@@ -144,9 +146,12 @@ class Matmul {
 
   /// `batch` products in one call: matrix i of A is at a + i stride_a, likewise B and C. Strides
   /// are in elements, 0 or more; 0 uses one A (or B) for all. The matrices of C must not share
-  /// elements. Where B is one for all (A likewise) and the matrices of A and C follow one another
-  /// as the rows of two tall matrices, the batch is one product of batch x m rows and is served as
-  /// such, unless the batch was tuned, prepared or served before and that product was not.
+  /// elements.
+  ///
+  /// If all share one B and the matrices of A and C follow one another like the rows of two tall
+  /// matrices, the batch is one product of batch x m rows and is served as such, unless the batch
+  /// was tuned, prepared or served before and that product was not. The same holds for a shared A,
+  /// with columns.
   template <Element T, Element R>
   void batched(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, ScalarOf<T> alpha,
                const T* a, std::int64_t lda, std::int64_t stride_a, const T* b, std::int64_t ldb,
@@ -158,13 +163,13 @@ class Matmul {
     (*this)(typed_problem<T, R>(layout, m, n, k, math, batch), call);
   }
 
-  /// The same by pointers: a, b and c are arrays in device memory of `batch` pointers to matrices
-  /// there, which all have one leading dimension. The arrays must not change before the product is
-  /// done, and the matrices of C must not share elements with each other, A or B. `alignment`, in
-  /// bytes, is what the caller states of every address in the arrays; 0: that of one element. It is
-  /// not checked, nor is any pointer in the arrays: a wrong one is a fault on the device. A batch
-  /// by pointers is served by what was tuned for batches with strides, by kernels that do not use
-  /// TMA for the operands, or that pack them first.
+  /// A batch by pointers: a, b and c are arrays in device memory of `batch` pointers to matrices in
+  /// device memory, all with one leading dimension. The arrays must not change before the product
+  /// is done, and the matrices of C must not share elements with each other, A or B. `alignment`
+  /// (bytes) is the caller's guarantee for every address in the arrays; 0: one element. Neither it
+  /// nor any pointer in the arrays is checked; a wrong one is a fault on the device. The product is
+  /// served by kernels tuned for batches with strides, which either do not use TMA for the operands
+  /// or pack them first.
   template <Element T, Element R>
   void batched(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, ScalarOf<T> alpha,
                const T* const* a, std::int64_t lda, const T* const* b, std::int64_t ldb,
@@ -178,21 +183,21 @@ class Matmul {
   }
 
   /// The general form: every type, batches, scalars in device memory, packed operands.
-  /// `problem.alignment` is ignored, since the alignment is read off the call; but with
-  /// `problem.pointers` it is what the caller states of all addresses in the arrays.
+  /// `problem.alignment` is ignored, because the alignment is that of the call; but with
+  /// `problem.pointers` it is the caller's guarantee for all addresses in the arrays.
   TILEWISE_API void operator()(const Problem& problem, const Call& call);
 
-  /// f32 on host pointers: copies to the device, multiplies, copies back, waits. Memory between the
-  /// rows of C is not written. Products of more than 32 MiB, or of more than the device memory that
-  /// they may use, are split into tiles; copies both ways run beside the products of tiles
-  /// (host_split()). A tile is a problem of its own: its record serves it, and on_miss is about it.
-  /// After an error C is undefined, and nothing is in flight. Throws Error(out_of_memory) when the
+  /// f32 on host pointers: copies to the device, multiplies, copies back and waits. Does not write
+  /// the memory between the rows of C. Products of more than 32 MiB, or of more than the device
+  /// memory that they may use, are split into tiles, whose copies both ways and products overlap
+  /// (host_split()). Each tile is served as a problem of its own, with its own record and on_miss.
+  /// After an error C is undefined, and nothing is in flight. Throws Error(out_of_memory) if the
   /// smallest split does not fit; the message has the bytes needed and free.
   TILEWISE_API void host(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, float alpha,
                          const float* a, std::int64_t lda, const float* b, std::int64_t ldb,
                          float beta, float* c, std::int64_t ldc, MathMode math = MathMode::strict);
 
-  /// The same of any types that go together.
+  /// The same for every supported combination of types.
   template <Element T, Element R>
   void host(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, ScalarOf<T> alpha,
             const T* a, std::int64_t lda, const T* b, std::int64_t ldb, ScalarOf<T> beta, R* c,
@@ -201,24 +206,24 @@ class Matmul {
          call_of(a, lda, b, ldb, c, ldc, alpha, beta, nullptr));
   }
 
-  /// The general form of host(), batches included. The call's stream is ignored; scalars in device
+  /// The general form of host(), including batches. The call's stream is ignored; scalars in device
   /// memory and packed operands are Error(invalid_argument).
   TILEWISE_API void host(const Problem& problem, const Call& call);
 
-  /// How host() splits a product, in advance: exactly, as long as what is stored and, without a
-  /// host_memory_limit, the free device memory stay the same. Of the call, alpha, beta and strides
-  /// are read, no pointers. Compiles, loads and allocates nothing. Throws Error(out_of_memory) as
-  /// host() does, Error(invalid_argument) for bad sizes. The first form is of tightly packed
-  /// matrices with alpha = 1 and beta = 0. Thread-safe.
+  /// How host() will split a product. The answer is exact as long as stored data and, without a
+  /// host_memory_limit, the free device memory do not change. Uses alpha, beta and the strides of
+  /// the call, but no pointers. Compiles, loads and allocates nothing. Throws Error(out_of_memory)
+  /// as host() does, and Error(invalid_argument) for bad sizes. The first form is for tightly
+  /// packed matrices with alpha = 1 and beta = 0. Thread-safe.
   TILEWISE_API HostSplit host_split(const Problem& problem) const;
   TILEWISE_API HostSplit host_split(const Problem& problem, const Call& call) const;
 
   /// Packs A (B) once for many products: of `problem`, and of other problems whose kernel needs the
   /// same form of it (another m, for example). Every other product packs for itself. The kernel
-  /// that serves `problem` decides the form. This operand's alignment is read off its pointer, the
-  /// other two are those of `problem.alignment`. The pack runs on `stream` and is done on return;
-  /// the result may be used on any stream. Throws as a product does, and Error(invalid_argument)
-  /// inside a stream capture.
+  /// that serves `problem` determines the form. This operand's alignment is that of its pointer;
+  /// the other two are those of `problem.alignment`. The pack runs on `stream` and is done on
+  /// return; the result may be used on any stream. Throws as a product does, and
+  /// Error(invalid_argument) inside a stream capture.
   TILEWISE_API PackedOperand pack_a(const Problem& problem, const void* a, std::int64_t lda,
                                     std::int64_t stride_a = 0, Stream stream = nullptr);
   TILEWISE_API PackedOperand pack_b(const Problem& problem, const void* b, std::int64_t ldb,
@@ -226,31 +231,30 @@ class Matmul {
 
   /// The mode in which `problem` (its own mode is ignored) is fastest with an error of at most
   /// `accuracy`. The error is error_bound(): relative to |A| |B| element by element, before C is
-  /// rounded. Where every mode that is accurate enough has a stored record, the records decide;
-  /// else it is the first of tf32, f32x3 (on a device with tensor cores for them), strict. Throws
-  /// Error(invalid_argument) when no mode is accurate enough (the message has every mode's bound),
-  /// and Error(unsupported) when the device has none of those that are.
+  /// rounded. If every mode that is accurate enough has a stored record, the records decide;
+  /// otherwise it is the first of tf32, f32x3 (on a device with tensor cores for them), strict.
+  /// Throws Error(invalid_argument) if no mode is accurate enough (the message has every mode's
+  /// bound), and Error(unsupported) if the device has none of those that are.
   TILEWISE_API MathMode fastest_within(const Problem& problem, double accuracy) const;
 
   /// The stored record that would serve this problem, and the reason. Compiles and loads no kernel.
-  /// The first call loads the run-time compiler where there is one: Match::stale depends on its
-  /// version.
+  /// The first call loads the run-time compiler if there is one, because Match::stale depends on
+  /// its version.
   TILEWISE_API Match explain(const Problem& problem) const;
 
-  /// Loads (and where necessary compiles) the problem's kernels now, so that its first product is
-  /// as fast as the next and can be captured into a CUDA graph. `problem.alignment` must be that of
-  /// the calls to come; typed_problem() sets it for tightly packed matrices. A call of another
+  /// Loads (and if necessary compiles) the problem's kernels now, so that its first product is as
+  /// fast as the next and can be captured into a CUDA graph. `problem.alignment` must be that of
+  /// the later calls; typed_problem() sets it for tightly packed matrices. A call of another
   /// alignment is another problem.
   TILEWISE_API void prepare(const Problem& problem);
 
-  /// The same for every m from problem.m to `last_m`: products of these compile and load nothing,
-  /// and their choice is made now (under 1 ms each). A range has at most 65,536 sizes, and a Matmul
-  /// keeps as many choices in all, the first ones; later ranges are only loaded.
-  /// With OnMiss::tune the sizes whose choices are kept are served as by OnMiss::serve, and nothing
-  /// is tuned for them. Sizes beyond the 65,536 are tuned at their first product.
-  /// Rows of A that are as long as m (layouts tn and tt) have the alignment of tightly packed ones,
-  /// at most problem.alignment's. Throws Error(invalid_argument) where the range is empty or
-  /// larger.
+  /// The same for every m from problem.m to `last_m`: their products then compile and load nothing,
+  /// and their choice is made now (under 1 ms each). A range has at most 65,536 sizes. A Matmul
+  /// keeps as many choices in all, the first ones; for later sizes only kernels are loaded. With
+  /// OnMiss::tune, sizes whose choices are kept are served as by OnMiss::serve and are not tuned;
+  /// sizes beyond the 65,536 are tuned at their first product. Rows of A whose length is m (layouts
+  /// tn and tt) have the alignment of tightly packed ones, at most problem.alignment. Throws
+  /// Error(invalid_argument) if the range is empty or too large.
   TILEWISE_API void prepare_range(const Problem& problem, std::int64_t last_m);
 
  private:
@@ -267,11 +271,11 @@ class Matmul {
 
   std::unique_ptr<State> state_;
   std::uint32_t fork_generation_;  ///< of the process that made this object
-  int process_;                    ///< the number of that process
+  int process_;                    ///< id of that process
 };
 
 /// The process-wide instance with default options. It is made on first use, for the device that is
-/// current on the calling thread then, and never destroyed. The child of a fork() has its own.
+/// then current on the calling thread, and never destroyed. The child of a fork() has its own.
 TILEWISE_API Matmul& default_matmul();
 
 /// A product on default_matmul().
@@ -280,7 +284,7 @@ TILEWISE_API void matmul(Layout layout, std::int64_t m, std::int64_t n, std::int
                          float beta, float* c, std::int64_t ldc, Stream stream = nullptr,
                          MathMode math = MathMode::strict);
 
-/// The same of any types that go together.
+/// The same for every supported combination of types.
 template <Element T, Element R>
 void matmul(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, ScalarOf<T> alpha,
             const T* a, std::int64_t lda, const T* b, std::int64_t ldb, ScalarOf<T> beta, R* c,

@@ -20,7 +20,7 @@ enum class Layout : std::uint8_t { nn, nt, tn, tt };
 inline bool a_transposed(Layout l) { return l == Layout::tn || l == Layout::tt; }
 inline bool b_transposed(Layout l) { return l == Layout::nt || l == Layout::tt; }
 TILEWISE_API std::string_view to_string(Layout layout);
-/// Throws Error(invalid_argument) naming nn, nt, tn, tt.
+/// Throws Error(invalid_argument) for any other name than nn, nt, tn, tt; the message lists them.
 TILEWISE_API Layout parse_layout(std::string_view name);
 
 /// One matrix of a product as it is stored, without its address and its leading dimension.
@@ -34,22 +34,22 @@ struct Operand {
   auto operator<=>(const Operand&) const = default;
 };
 
-/// The alignment in bytes of each operand.
+/// The alignment of each operand, in bytes.
 struct Alignment {
   int a = 16, b = 16, c = 16;
   auto operator<=>(const Alignment&) const = default;
 };
 
-/// A matrix product, without its pointers: C (m x n) = alpha op(A) op(B) + beta C. The members are
-/// the key of the database, but for `pointers`: problems with it are served, never stored.
+/// A matrix product without its pointers: C (m x n) = alpha op(A) op(B) + beta C. The members are
+/// the key of the database, except `pointers`: problems with it are served but never stored.
 struct Problem {
   std::int64_t m = 0, n = 0, k = 0;
   Operand a, b, c;
   DType accumulator = DType::f32;
   MathMode math = MathMode::strict;
   std::int64_t batch = 1;
-  /// Whether a call's a, b and c are arrays in device memory, of `batch` pointers to matrices
-  /// there.
+  /// Whether a call's a, b and c are arrays in device memory of `batch` pointers to matrices in
+  /// device memory.
   bool pointers = false;
   auto operator<=>(const Problem&) const = default;
 };
@@ -70,39 +70,39 @@ inline void set_alignment(Problem& problem, const Alignment& alignment) {
   problem.c.alignment = alignment.c;
 }
 
-/// The row of product_kinds() with a problem's types and mode. Null where there is none: then no
+/// The row of product_kinds() with a problem's types and mode. Null if there is none: then no
 /// kernel computes the problem.
 TILEWISE_API const ProductKind* product_kind(const Problem& problem);
 /// Sets the types of A, B, C and the accumulator, and the mode. Throws Error(invalid_argument) for
-/// types that do not go together; the message lists those that do.
+/// an unsupported combination of types; the message lists the supported ones.
 TILEWISE_API void set_types(Problem& problem, DType operand, DType c, MathMode math);
-/// Bound of a problem's error relative to |A| |B|, element by element, before C is rounded: that of
-/// the sums, about (k + 2) u, plus that of rounding the operands (docs/measuring.md). At most 1.
-/// Throws Error(unsupported) for types without a product_kind().
+/// Bound of a problem's error relative to |A| |B|, element by element, before C is rounded: the
+/// error of the sums, about (k + 2) u, plus that of rounding the operands (docs/measuring.md). At
+/// most 1. Throws Error(unsupported) for types without a product_kind().
 TILEWISE_API double error_bound(const Problem& problem);
 
-/// Whether a kernel serves a batch of products, not a product by itself.
+/// Whether the problem is a batch, which a batched kernel serves.
 inline bool is_batched(const Problem& problem) { return problem.batch > 1 || problem.pointers; }
 
 /// "1024x512x2048" (MxNxK).
 TILEWISE_API std::string size_text(const Problem& problem);
-/// "nn 1024x512x2048 f32 strict align 16,16,16" (batch only when not 1, "by pointers" where they
-/// are arrays): one line for people.
+/// One line for people: "nn 1024x512x2048 f32 strict align 16,16,16". Has the batch only if it is
+/// not 1, and "by pointers" for a batch by pointers.
 TILEWISE_API std::string to_string(const Problem& problem);
 
-/// 2 m n k batch, as double (it passes 2^63 before memory does).
+/// 2 m n k batch; a double, because it can exceed 2^63.
 TILEWISE_API double flops_of(const Problem& problem);
-/// Bytes of A, B and C with the smallest leading dimensions, as double.
+/// Bytes of A, B and C with the smallest leading dimensions, as a double.
 TILEWISE_API double operand_bytes(const Problem& problem);
 
 /// The alignment of tightly packed matrices (leading dimension = row length) at 16-byte aligned
 /// addresses.
 TILEWISE_API Alignment natural_alignment(const Problem& problem);
 
-/// A problem of the given types and mode. Its alignment is that of tightly packed matrices at
-/// 16-byte aligned addresses; prepare(), explain() and pack_b() use it. `c` is the result's type
-/// (default_result() is the usual one). Throws Error(invalid_argument) for types that do not go
-/// together; the message lists those that do.
+/// A problem of the given types and mode, with the alignment of tightly packed matrices at 16-byte
+/// aligned addresses, for prepare(), explain() and pack_b(). `c` is the result's type
+/// (default_result() is the usual one). Throws Error(invalid_argument) for an unsupported
+/// combination of types; the message lists the supported ones.
 TILEWISE_API Problem typed_problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k,
                                    DType operand, DType c, MathMode math = MathMode::strict,
                                    std::int64_t batch = 1);

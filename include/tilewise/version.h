@@ -1,5 +1,5 @@
-/* The version of these headers, for C and C++. The library's own is tilewise_version(), in C++
- * tilewise::version(). */
+/* The version of these headers, for C and C++. The version of the library is tilewise_version(), in
+ * C++ tilewise::version(). */
 #ifndef TILEWISE_VERSION_H
 #define TILEWISE_VERSION_H
 

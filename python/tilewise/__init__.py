@@ -1,10 +1,10 @@
-"""The fastest matrix product that a GPU can do, found on it, remembered, served.
+"""Matrix products tuned on the GPU that runs them: searched for once, stored, then served.
 
     import tilewise
     tilewise.tune([(1023, 1023, 1023)], dtype="bf16")     # once
     c = tilewise.matmul(a, b)                             # PyTorch, CuPy, Numba, NumPy
 
-Thread-safe. Products are enqueued on the framework's current stream, as its own are.
+Thread-safe. Products are enqueued on the framework's current stream, like its own operations.
 """
 
 from __future__ import annotations
@@ -34,35 +34,35 @@ def _device_of(device):
 
 
 def prepare(m, n, k, *, layout="nn", dtype="f32", out=None, math="strict", batch=1, last_m=None, device=None):
-    """Loads (and where necessary compiles) the kernels of a product of tightly packed matrices now.
+    """Loads (and if necessary compiles) the kernels of a product of tightly packed matrices now.
 
+    The first product is then as fast as the next and can be captured into a CUDA graph. Raises Error. Thread-safe.
     m, n, k: sizes of C (m x n) = op(A) op(B). last_m: prepares every number of rows from m to this, at most 65,536.
-    layout: "nn", "nt", "tn" or "tt"; t: stored transposed. dtype, out: of A and B and of C, as in Problem lists
-    ("f32", "f64", "f16", "bf16", "i8", "e4m3", "e5m2"; out also "i32"). device: an index, or "host" (also "cpu"); None: PyTorch's
-    current device, or 0. After it a first product is as fast as the next and can be captured into a CUDA graph.
-    Raises Error. Thread-safe.
+    layout: "nn", "nt", "tn" or "tt"; t: stored transposed. dtype: type of A and B, out: type of C; names as in lists of
+    problems ("f32", "f64", "f16", "bf16", "i8", "e4m3", "e5m2"; out also "i32"). device: an index, or "host" (also
+    "cpu"); None: PyTorch's current device, or 0.
     """
     _tilewise.prepare(m, n, k, layout, dtype, out, math, batch, last_m, _device_of(device))
 
 
 def explain(m, n, k, *, layout="nn", dtype="f32", out=None, math="strict", batch=1, device=None):
-    """What would serve a product, and why: a dictionary.
+    """The stored record that would serve a product, and the reason, as a dictionary.
 
-    Arguments as of prepare(). "match" is "exact", "predicted" or "default"; "why" is a sentence; times are in
-    microseconds, 0 where they are not known. Compiles and loads no kernel. Raises Error. Thread-safe.
+    Arguments: see prepare(). "match" is "exact", "predicted" or "default"; "why" is a sentence; times are in
+    microseconds, 0 if not known. Compiles and loads no kernel. Raises Error. Thread-safe.
     """
     return _tilewise.explain(m, n, k, layout, dtype, out, math, batch, _device_of(device))
 
 
 def configure(**options):
-    """Sets the options of this process's products; those that are not named return to their defaults.
+    """Sets the options of this process's products; options that are not named return to their defaults.
 
-    database: file; bundle: file of bundle(), read beside the database; compile_missing: whether a product may compile
+    database: file; bundle: file of bundle(), read after the database; compile_missing: whether a product may compile
     its kernel; nvrtc: the run-time compiler's library or folder; trust_files; on_miss: "serve", "record", "error" or
-    "tune", for problems without a record of their own; missed_list: file of "record"; tune_seconds; autotune: the
-    program; host_memory_limit: bytes on the GPU of one product of arrays in the CPU's memory. Paths are str, bytes or
-    os.PathLike. Raises TypeError for a name that is none and a value of another type; Error. Thread-safe.
-    Products after it use the new options; what was loaded before stays loaded, since CUDA graphs may use it.
+    "tune", for problems without a record of their own; missed_list: file for "record"; tune_seconds; autotune: the
+    program; host_memory_limit: device memory in bytes that one product of arrays in host memory may use. Paths are str,
+    bytes or os.PathLike. Raises TypeError for an unknown name or a value of another type; Error. Thread-safe.
+    Later products use the new options. Loaded kernels stay loaded, because CUDA graphs may use them.
     """
     for name, default in (("nvrtc", _nvrtc_of_wheels), ("autotune", _program_or_empty)):
         if options.get(name) is None:
@@ -82,7 +82,7 @@ def _program_or_empty():
 
 
 def _nvrtc_of_wheels():
-    """The folder of NVRTC in pip's wheels (the extra "nvrtc"); empty: the system's is searched for."""
+    """The folder of NVRTC in pip's wheels (the extra "nvrtc"); empty: NVRTC is searched for in the system."""
     if _os.environ.get("TILEWISE_NVRTC"):
         return ""
     import importlib.util
@@ -100,5 +100,5 @@ def _nvrtc_of_wheels():
 
 
 configure()
-# The child of a fork() makes its own.
+# The child of a fork() makes its own Matmul.
 _os.register_at_fork(after_in_child=_tilewise.renew)

@@ -9,8 +9,8 @@ _TORCH_HOOKS = ("__torch_function__", "__torch_dispatch__")
 
 
 def _libraries():
-    """The plain array types of each library that is loaded, the base first, and the methods by which subclasses change
-    what arrays mean."""
+    """For each loaded library, its plain array types, base first, and the methods by which a subclass changes the
+    meaning of arrays."""
     for name, plain, hooks in (
             ("numpy", ("ndarray", "matrix", "memmap", "recarray"), _NUMPY_HOOKS),
             ("cupy", ("ndarray",), _NUMPY_HOOKS),
@@ -27,7 +27,7 @@ def _named(library, path: str):
 
 
 def meaning_of(kind: type) -> str:
-    """Which method of its own a subclass has by which it may give its memory another meaning; "" for plain arrays."""
+    """The method by which a subclass may give its memory another meaning; "" for plain arrays."""
     for plain, hooks in _libraries():
         if not plain or not isinstance(plain[0], type) or not issubclass(kind, plain[0]):
             continue

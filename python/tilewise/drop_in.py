@@ -9,7 +9,7 @@ from . import programs
 
 
 def path() -> str:
-    """Of libtilewise_cublas.so: TILEWISE_DROP_IN_LIBRARY, or the one beside `autotune`."""
+    """The path of libtilewise_cublas.so: TILEWISE_DROP_IN_LIBRARY, or the one in the folder of `autotune`."""
     stated = os.environ.get("TILEWISE_DROP_IN_LIBRARY")
     if stated:
         return stated

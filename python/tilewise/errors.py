@@ -2,7 +2,7 @@
 
 
 class Error(RuntimeError):
-    """A failure. Its text says what was tried, what was wrong and what is allowed."""
+    """A failure. Its text has the attempt, the wrong value and the allowed range."""
 
     kind = "unexpected"
 
@@ -24,7 +24,7 @@ class DeviceError(Error):
 
 
 class OutOfMemory(Error, MemoryError):
-    """Memory does not suffice; the text has both numbers."""
+    """Too little memory; the text has the bytes needed and free."""
 
 
 _KINDS = {
@@ -38,7 +38,7 @@ _KINDS = {
 
 
 def of_kind(kind: str, text: str) -> Error:
-    """The error of C++'s kind."""
+    """The error for a kind of C++."""
     made = _KINDS.get(kind, Error)(text)
     made.kind = kind
     return made

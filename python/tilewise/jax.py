@@ -1,5 +1,5 @@
-"""Tilewise on JAX's arrays. JAX does not know of the product's stream, so a product is done when it returns; it is not
-traced by jit."""
+"""Tilewise on JAX's arrays. JAX cannot order its work on the product's stream, so a product is done when it returns.
+jit does not trace products."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def matmul(a: Any, b: Any, *, math: str = "strict", accuracy: float | None = Non
     result = jnp.int32 if kind == jnp.int8 else jnp.float32 if kind.itemsize == 1 else kind
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     place = next(iter(a.devices()))
-    # A new buffer, which no other array shares: nothing can see it before it has its values.
+    # A new buffer that no other array shares, so nothing reads it before it has its values.
     with jax.default_device(place):
         out = jax.block_until_ready(jnp.empty((*batch, a.shape[-2], b.shape[-1]), result))
     jax.block_until_ready((a, b))

@@ -1,4 +1,4 @@
-"""tune_many(): problems as tasks of an executor, on as many machines as it has. The machines' network is the executor's."""
+"""tune_many(): tunes problems as tasks of an executor, on all its machines. All communication is the executor's."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ def tune_many(problems: Iterable[Mapping[str, Any]], *, executor: concurrent.fut
               database: str | os.PathLike[str] | None = None, gpu: str | None = None, force: bool = False,
               scratch: str | os.PathLike[str] | None = None, progress: bool | Callable[[dict[str, Any]], None] = True,
               **options: Any) -> list[dict[str, Any]]:
-    """Tunes each problem in a task of an executor, and imports what it measured into this process's database.
+    """Tunes each problem in a task of an executor, and imports the measurements into this process's database.
 
-    problems: dictionaries with m, n, k (C is m x n, the sum has k terms) and where they differ layout, dtype, out, math,
-    batch, align, as of tune(); a weight is not used. layout: "nn", "nt", "tn", "tt", several with commas, or "all": a
-    problem without a layout is a task for each. Equal dictionaries are one problem.
-    executor: a concurrent.futures.Executor (or what has submit() and gives such futures), whose workers have this package:
-    ProcessPoolExecutor, Dask's client.get_executor(), mpi4py's MPIPoolExecutor. A worker must run one task at a time: times
-    of products that share a GPU are wrong.
-    device: of each worker, as of tune(). budget: seconds a problem, or "2m".
-    database: of the caller; None: that of configure(). A problem with a winner there is not tuned again, unless force. gpu:
-    winners of GPUs whose key contains this count; None: those of any GPU.
-    scratch: a folder on the workers that keeps one database for each machine, whose kernels and records later tasks there
+    problems: dictionaries with m, n, k (C is m x n, the sum has k terms) and, if they differ, layout, dtype, out, math,
+    batch, align, as in tune(); a weight is not used. layout: "nn", "nt", "tn", "tt", several with commas, or "all"; a
+    problem without its own layout becomes one task for each. Equal dictionaries are one problem.
+    executor: a concurrent.futures.Executor (or an object with a submit() that returns such futures), whose workers have
+    this package: ProcessPoolExecutor, Dask's client.get_executor(), mpi4py's MPIPoolExecutor. A worker must run one
+    task at a time: times of products that share a GPU are wrong.
+    device: the device of each worker, as in tune(). budget: seconds a problem, or "2m".
+    database: the caller's; None: that of configure(). A problem with a winner there is not tuned again, unless force.
+    gpu: only winners of GPUs whose key contains this text count; None: those of any GPU.
+    scratch: a folder on the workers with one database for each machine, whose kernels and records later tasks there
     use; None: a temporary one for each task.
-    progress: True: a bar of tqdm where it is installed, else lines; a function of a row, which the caller's thread calls
-    when a problem is done; or False. Further options are those of `autotune tune`, with underscores.
+    progress: True: a bar of tqdm if it is installed, otherwise lines; a function of a row, which the caller's thread
+    calls when a problem is done; or False. Further options are those of `autotune tune`, with underscores.
 
-    Returns a row for each problem, in their order, with the keys of tune()'s rows and host (the machine that measured) and
-    error (a text, or None). stored: "imported"; "already tuned", where it was skipped; None with an error. A problem that
-    fails, or whose worker does, has an error; the others go on. Records that are imported are marked so and keep host, driver and
-    date. Importing twice changes nothing, and records that were measured on this machine stay.
+    Returns a row for each problem, in their order, with the keys of tune()'s rows, host (the machine that measured) and
+    error (a text, or None). stored: "imported"; "already tuned" if it was skipped; None with an error. A problem that
+    fails, or whose worker fails, has an error; the others continue. Imported records are marked as imported and keep
+    host, driver and date. Importing twice changes nothing, and records that were measured on this machine stay.
 
-    Raises InvalidArgument for bad arguments; Error where the database cannot be read or written; what progress raises. These
-    and Ctrl-C cancel the tasks that have not begun; what was imported stays. Thread-safe.
+    Raises InvalidArgument for bad arguments, Error if the database cannot be read or written, and the errors of
+    progress. These and Ctrl-C cancel the tasks that have not begun; imported records stay. Thread-safe.
     """
     if not callable(getattr(executor, "submit", None)):
         raise errors.of_kind("invalid_argument", f"executor has no submit(): {executor!r}")
@@ -52,7 +52,7 @@ def tune_many(problems: Iterable[Mapping[str, Any]], *, executor: concurrent.fut
     defaults = {"layout": layout, "dtype": dtype, "out": out, "math": math, "batch": batch}
     words = programs._words({**defaults, "device": device, "budget": budget, "force": force, **options})
     of_caller = programs._options({"db": None if database is None else os.fsdecode(database)})
-    # Before hours of tuning: a database that cannot be written is an error.
+    # A database that cannot be written is an error before hours of tuning.
     _import(json.dumps(_EMPTY), of_caller)
     rows: list[dict[str, Any] | None] = [None] * len(every)
     if not force:
@@ -65,7 +65,7 @@ def tune_many(problems: Iterable[Mapping[str, Any]], *, executor: concurrent.fut
                 try:
                     place = None if scratch is None else os.fsdecode(scratch)
                     tasks[executor.submit(tune_for_export, problem, words, place)] = at
-                except Exception as failure:  # a pool whose workers died takes no more tasks
+                except Exception as failure:  # a pool whose workers died accepts no more tasks
                     rows[at] = _failed(problem, defaults, failure)
             if rows[at] is not None:
                 shown.row(rows[at])
@@ -82,9 +82,9 @@ def tune_many(problems: Iterable[Mapping[str, Any]], *, executor: concurrent.fut
 
 
 def tune_for_export(problem: Mapping[str, Any], words: list[str], scratch: str | None) -> dict[str, Any]:
-    """A task: tunes one problem on this machine. "row": as of tune(), "host" in it; "export": the text of its export.
+    """A task: tunes one problem on this machine. "row": as in tune(), with "host"; "export": the text of its export.
 
-    words: options of `autotune tune`. scratch: as of tune_many(). Raises Error.
+    words: options of `autotune tune`. scratch: as in tune_many(). Raises Error.
     """
     with tempfile.TemporaryDirectory() as folder:
         if scratch is not None:
@@ -113,7 +113,7 @@ def _of_problem(exported: Mapping[str, Any], problem: Mapping[str, Any]) -> dict
 
 
 def _distinct(problems: Iterable[Mapping[str, Any]], layout: str) -> list[dict[str, Any]]:
-    """Each problem once, with one layout."""
+    """The distinct problems, each with one layout."""
     if isinstance(problems, (str, bytes, os.PathLike, Mapping)):
         raise errors.of_kind("invalid_argument", "problems is a list of dictionaries with m, n and k")
     layouts = ["nn", "nt", "tn", "tt"] if layout == "all" else layout.split(",")
@@ -151,7 +151,7 @@ def _stored(problems: list[dict[str, Any]], defaults: Mapping[str, Any], databas
 
 def _answers(problems: list[dict[str, Any]], defaults: Mapping[str, Any], database: list[str],
              gpu: str) -> list[dict[str, Any] | None]:
-    """What serves each problem on a GPU; None for a bad problem."""
+    """The answer of `autotune query` for each problem on a GPU; None for a bad problem."""
     if not problems:
         return []
     with tempfile.TemporaryDirectory() as folder:
@@ -172,14 +172,14 @@ def _answers(problems: list[dict[str, Any]], defaults: Mapping[str, Any], databa
 
 def _taken(task: concurrent.futures.Future, problem: Mapping[str, Any], defaults: Mapping[str, Any],
            database: list[str]) -> dict[str, Any]:
-    """The row of a task that is done; its export is imported."""
+    """The row of a task that is done. Imports its export."""
     try:
         result = task.result()
-    except (Exception, concurrent.futures.CancelledError) as failure:  # of the search, or of the executor: its worker died
+    except (Exception, concurrent.futures.CancelledError) as failure:  # of the search, or of the executor if its worker died
         return _failed(problem, defaults, failure)
     try:
         _import(result["export"], database)
-    except errors.InvalidArgument as failure:  # of another version
+    except errors.InvalidArgument as failure:  # the worker has another version
         return _failed(problem, defaults, failure)
     row = {**result["row"], "stored": "imported", "error": None}
     if row["time_us"] is None:

@@ -1,4 +1,4 @@
-"""What the program `autotune` does, as functions: it runs in a process of its own, as on the command line."""
+"""The commands of the program `autotune` as functions. The program runs in its own process, as on the command line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any, Callable, Iterable, Mapping
 from . import errors
 
 _STATUS = {2: "invalid_argument", 3: "no_device", 4: "compiler", 5: "database", 7: "out_of_memory"}
-# The kinds of exit status 2.
+# The kinds of error with exit status 2.
 _KINDS = dict.fromkeys(("usage", "invalid_argument", "not_found", "unsupported", "io"), "invalid_argument")
 
 
@@ -39,7 +39,7 @@ def program() -> str:
 
 
 def _options(values: Mapping[str, Any]) -> list[str]:
-    """_words(). Without "db" it is the database of this process's products."""
+    """_words() of the options. Without "db" it adds the database of this process's products."""
     values = dict(values)
     if values.get("db") is None:
         values["db"] = database_of_products
@@ -47,7 +47,7 @@ def _options(values: Mapping[str, Any]) -> list[str]:
 
 
 def _words(values: Mapping[str, Any]) -> list[str]:
-    """--name value for each that is not None; True: a flag."""
+    """--name value for each option that is not None; True makes a flag."""
     words: list[str] = []
     for name, value in values.items():
         if value is None or value is False:
@@ -59,7 +59,7 @@ def _words(values: Mapping[str, Any]) -> list[str]:
 
 
 def _word(value: Any) -> str:
-    """A text, number or path (str, bytes or os.PathLike), or several with commas."""
+    """The text of a text, number or path (str, bytes or os.PathLike), or of several, with commas."""
     if isinstance(value, (bytes, os.PathLike)):
         return os.fsdecode(value)
     if isinstance(value, Iterable) and not isinstance(value, str):
@@ -73,7 +73,7 @@ def _as_json(problems: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _plain(value: Any) -> int | float:
-    """A number of NumPy as Python's, for JSON."""
+    """A number of NumPy as a number of Python, for JSON."""
     if isinstance(value, numbers.Integral):
         return int(value)
     if isinstance(value, numbers.Real):
@@ -87,7 +87,7 @@ def _is_problem(sizes: Any) -> bool:
 
 
 def _sizes(sizes: Any) -> str:
-    """Of tune(): N, (m, n, k) or a text, or several of the last two."""
+    """The text of tune()'s sizes: N, (m, n, k) or a text, or several of the last two."""
     if isinstance(sizes, numbers.Integral):
         return str(sizes)
     try:
@@ -109,7 +109,7 @@ def _sizes(sizes: Any) -> str:
 
 
 class _Progress:
-    """Lines of autotune's progress: to a function, to tqdm's bar where it is installed, or nowhere."""
+    """Passes autotune's progress lines to a function, to tqdm's bar if it is installed, or nowhere."""
 
     def __init__(self, wanted: bool | Callable[[str], None]):
         self._call = wanted if callable(wanted) else None
@@ -134,8 +134,8 @@ class _Progress:
 
 
 def run(command: str, words: list[str], progress: bool | Callable[[str], None] = False) -> Any:
-    """Runs `autotune COMMAND ... --json`; what it printed. An interrupt (Ctrl-C) ends it by SIGTERM, since it may
-    ignore SIGINT as this process did; what was measured until then is kept. Raises errors.Error with its message."""
+    """Runs `autotune COMMAND ... --json` and returns its output. An interrupt (Ctrl-C) ends it by SIGTERM, because it
+    may ignore SIGINT as this process did; measurements until then are kept. Raises errors.Error with its message."""
     shown = _Progress(progress)
     with subprocess.Popen([program(), command, *words, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, encoding="utf-8", errors="replace", start_new_session=True) as process:
@@ -143,7 +143,7 @@ def run(command: str, words: list[str], progress: bool | Callable[[str], None] =
         failures: list[BaseException] = []
 
         def read() -> None:
-            # To the end in any case: a full pipe would stop the program.
+            # Reads to the end in any case: a full pipe would stop the program.
             for line in process.stderr:
                 line = line.rstrip()
                 if re.match(r"autotune: (error|warning)", line):
@@ -174,7 +174,7 @@ def run(command: str, words: list[str], progress: bool | Callable[[str], None] =
         document = json.loads(output)
     except json.JSONDecodeError:
         document = None
-    # Where this process ignores SIGCHLD, the status is lost and reads 0: then the document decides.
+    # If this process ignores SIGCHLD, the status is lost and reads 0: then the document decides.
     failure = document.get("error") if isinstance(document, dict) else None
     if document is None or failure or status not in (0, 6, 130, 143):
         text = (failure or {}).get("message") or "\n".join(messages) or f"autotune ended with status {status}"
@@ -184,7 +184,7 @@ def run(command: str, words: list[str], progress: bool | Callable[[str], None] =
 
 
 def _renew() -> None:
-    """Products from now on see what was stored."""
+    """Makes later products use the records stored so far."""
     from . import _tilewise
 
     _tilewise.renew()
@@ -211,17 +211,17 @@ def _row(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def tune(sizes=None, *, problems=None, layout="nn", dtype="f32", out=None, math=None, batch=None, device=None,
          budget=None, database=None, progress=True, **options) -> list[dict[str, Any]]:
-    """Finds the fastest kernel for each problem and stores it; a row for each, which pandas.DataFrame takes.
+    """Finds the fastest kernel for each problem and stores it. Returns a row for each, which pandas.DataFrame accepts.
 
-    sizes: (m, n, k); N for a square; a text as of --sizes ("64x32x16,128"); or several: a list of tuples and texts. A
-    list or array of numbers is InvalidArgument, since it may mean one problem or several.
-    problems: instead, a list of dictionaries with m, n, k and where they differ layout, dtype, out, math, batch, align,
-    weight; or the path of a CSV or JSON file of these.
+    sizes: (m, n, k); N for a square; a text as in --sizes ("64x32x16,128"); or several: a list of tuples and texts. A
+    list or array of numbers is InvalidArgument, because it may mean one problem or several.
+    problems: instead of sizes, a list of dictionaries with m, n, k and, if they differ, layout, dtype, out, math,
+    batch, align, weight; or the path of a CSV or JSON file of these.
     budget: seconds a problem, or "2m". device: an index, a list of them, "all", or "host" (also "cpu"). database: None:
-    that of configure(). progress: True: a bar of tqdm where it is installed, else lines; a function of a line; or
+    that of configure(). progress: True: a bar of tqdm if it is installed, otherwise lines; a function of a line; or
     False. Further options are those of `autotune tune`, with underscores.
 
-    Times are in microseconds. Ctrl-C ends the search and keeps what was measured. Raises Error. Thread-safe.
+    Times are in microseconds. Ctrl-C ends the search and keeps its measurements. Raises Error. Thread-safe.
     """
     words = _options({"layout": layout, "dtype": dtype, "out": out, "math": math, "batch": batch, "device": device,
                       "budget": budget, "db": database, **options})
@@ -239,15 +239,15 @@ def tune(sizes=None, *, problems=None, layout="nn", dtype="f32", out=None, math=
         try:
             document = run("tune", words, progress)
         finally:
-            _renew()  # an interrupt keeps what was measured
+            _renew()  # an interrupt keeps the measurements
     return [_row(result) for result in document["results"]]
 
 
 def cover(*, dtype="f32", layout="all", m=None, n=None, k=None, budget=None, device=None, database=None,
           progress=True, **options) -> dict[str, Any]:
-    """Measures a range of sizes, so that each is served near its best; what `autotune cover --json` prints.
+    """Measures a range of sizes, so that each is served near its best. Returns the output of `autotune cover --json`.
 
-    m, n, k: ranges, as "1..4096" or "64,4096"; None: autotune's own. Other arguments as of tune(). Raises Error.
+    m, n, k: ranges such as "1..4096" or "64,4096"; None: autotune's own. Other arguments: see tune(). Raises Error.
     """
     words = _options({"dtype": dtype, "layout": layout, "m": m, "n": n, "k": k, "budget": budget, "device": device,
                       "db": database, **options})
@@ -258,14 +258,14 @@ def cover(*, dtype="f32", layout="all", m=None, n=None, k=None, budget=None, dev
 
 
 def query(*, gpu=None, database=None) -> list[dict[str, Any]]:
-    """The stored winners, a row for each as of tune(). gpu: only GPUs whose name contains this. Raises Error."""
+    """The stored winners, a row for each as in tune(). gpu: only GPUs whose name contains this text. Raises Error."""
     document = run("query", _options({"gpu": gpu, "db": database}))
     return [_row({"gpu": of_gpu["gpu"], "problem": winner["problem"], "winner": winner})
             for of_gpu in document["gpus"] for winner in of_gpu["winners"]]
 
 
 def bundle(output, problems, *, database=None, **options) -> Any:
-    """Writes what serves a list of problems (as of tune()) into one file to ship; see `autotune bundle --help`."""
+    """Writes the kernels that serve a list of problems (as in tune()) to one file; see `autotune bundle --help`."""
     with tempfile.TemporaryDirectory() as folder:
         file = problems
         if not isinstance(problems, (str, bytes, os.PathLike)):

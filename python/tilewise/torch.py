@@ -1,11 +1,11 @@
-"""Tilewise in PyTorch: an operator with autograd that torch.compile keeps, and Linear layers.
+"""Tilewise in PyTorch: an operator with autograd and support for torch.compile, and Linear layers.
 
     import tilewise.torch
     y = tilewise.torch.matmul(x, w)          # differentiable
     tilewise.torch.swap_linear(model)        # every torch.nn.Linear of the model
 
-Tensors on the CPU are multiplied by PyTorch itself; on_cpu("host") multiplies them by Tilewise's CPU executor, which is
-slow, for tests.
+PyTorch itself multiplies tensors on the CPU. After on_cpu("host") Tilewise's CPU executor multiplies them; it is slow,
+for tests.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _cpu = "torch"
 
 
 def on_cpu(how: str) -> None:
-    """What multiplies tensors on the CPU: "torch" (the default), or "host": Tilewise's CPU executor."""
+    """Selects the multiplication of tensors on the CPU: "torch" (the default), or "host": Tilewise's CPU executor."""
     global _cpu
     if how not in ("torch", "host"):
         raise ValueError(f'on_cpu takes "torch" or "host", not {how!r}')
@@ -38,7 +38,7 @@ def on_cpu(how: str) -> None:
 
 
 def _multiply(a: Tensor, b: Tensor | Packed, out: Optional[Tensor], math: str) -> Tensor:
-    """a b, or a b + out in out."""
+    """a b, or a b + out written to out."""
     device, beta = None, 0.0 if out is None else 1.0
     if not a.is_cuda:
         if _cpu == "torch":
@@ -49,7 +49,7 @@ def _multiply(a: Tensor, b: Tensor | Packed, out: Optional[Tensor], math: str) -
     try:
         return _product(a, b, out, beta=beta, math=math, device=device)
     except InvalidArgument:
-        # Gradients may be expanded tensors, with strides of 0: these are copied.
+        # Gradients may be expanded tensors with strides of 0, which are copied.
         copies = _with_a_unit_stride(a), b if isinstance(b, Packed) else _with_a_unit_stride(b)
         if copies[0] is a and copies[1] is b:
             raise
@@ -85,7 +85,7 @@ def _linear_now(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str, pa
 
 
 def _with_a_unit_stride(x: Tensor) -> Tensor:
-    """x, or a contiguous copy where its matrices are neither row-major nor transposed."""
+    """x, or a contiguous copy if its matrices are neither row-major nor transposed."""
     down, across = x.stride()[-2:]
     rows, columns = x.shape[-2:]
     row_major = (across == 1 or columns <= 1) and (down >= columns or rows <= 1)
@@ -149,9 +149,9 @@ torch.library.register_autograd("tilewise::matmul", _matmul_backward, setup_cont
 torch.library.register_autograd("tilewise::linear", _linear_backward, setup_context=_linear_setup)
 
 
-# In eager mode the operators' own code is called, and recorded for autograd by these functions: PyTorch's dispatcher
-# takes longer for an operator in Python than a small product does. Where something watches operators (a compiler, a
-# tracer, a transform, a mode, a subclass of Tensor), it sees the operators.
+# In eager mode these functions call the operators' own code and record it for autograd, because PyTorch's dispatcher
+# takes longer for an operator in Python than a small product takes. If something observes operators (a compiler, a
+# tracer, a transform, a mode, a subclass of Tensor), the operators themselves are called.
 class _Matmul(torch.autograd.Function):
     @staticmethod
     def forward(ctx, a: Tensor, b: Tensor, math: str) -> Tensor:
@@ -186,7 +186,7 @@ try:
                 and forward_ad._current_level < 0 and not torch.compiler.is_compiling() and not torch.jit.is_tracing())
 
     _unwatched()
-except (ImportError, AttributeError):  # these have no public names: in a PyTorch without them the dispatcher does it
+except (ImportError, AttributeError):  # no public names: a PyTorch without them uses the dispatcher
 
     def _unwatched(*tensors: Optional[Tensor]) -> bool:
         return False
@@ -195,8 +195,8 @@ except (ImportError, AttributeError):  # these have no public names: in a PyTorc
 def matmul(a: Tensor, b: Tensor, math: str = "strict") -> Tensor:
     """a @ b for tensors of two dimensions or more, (..., m, k) and (..., k, n), of one type; differentiable.
 
-    Leading dimensions are broadcast. math: of float32 "strict", "tf32" or "f32x3"; of 8-bit floats "strict" or "fast".
-    int8 gives int32, 8-bit floats float32. Raises tilewise.Error where tilewise.matmul() does.
+    Leading dimensions are broadcast. math: for float32 "strict", "tf32" or "f32x3"; for 8-bit floats "strict" or
+    "fast". int8 gives int32, 8-bit floats give float32. Raises tilewise.Error as tilewise.matmul() does.
     """
     if not _unwatched(a, b):
         return torch.ops.tilewise.matmul(a, b, math)
@@ -206,9 +206,9 @@ def matmul(a: Tensor, b: Tensor, math: str = "strict") -> Tensor:
 
 
 def linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None, math: str = "strict") -> Tensor:
-    """x weight^T + bias: x (..., k), weight (n, k), bias (n) or None; differentiable. Arguments as of matmul().
+    """x weight^T + bias: x (..., k), weight (n, k), bias (n) or None; differentiable. Arguments: see matmul().
 
-    Under torch.autocast the operands are cast as those of torch.nn.functional.linear are.
+    torch.autocast casts the operands like those of torch.nn.functional.linear.
     """
     return _linear(x, weight, bias, math, 0)
 
@@ -230,7 +230,7 @@ def _linear(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str, packed
 
 
 def _in_front(x: Tensor, at: Optional[int], dims: int) -> Tensor:
-    """x with the dimension that vmap maps in front, and ones behind it up to `dims` dimensions more."""
+    """x with the dimension that vmap maps moved to the front, followed by ones up to `dims` further dimensions."""
     if at is None:
         return x
     x = x.movedim(at, 0)
@@ -253,7 +253,7 @@ torch.library.register_vmap("tilewise::matmul", _matmul_vmap)
 torch.library.register_vmap("tilewise::linear", _linear_vmap)
 
 
-# The operator takes a packed weight by its number. It uses it as long as the weight is as it was when it was packed.
+# The operator takes a packed weight by its number, and uses it as long as the weight has not changed since the pack.
 _packed: dict[int, tuple[tuple, Packed]] = {}
 _numbers = itertools.count(1)
 _number_of: weakref.WeakKeyDictionary[torch.nn.Module, int] = weakref.WeakKeyDictionary()
@@ -265,7 +265,7 @@ def _state_of(weight: Tensor) -> tuple:
 
 
 class Linear(torch.nn.Linear):
-    """torch.nn.Linear, multiplied by Tilewise. `math` as of matmul(). pack_weights() packs the weight once."""
+    """torch.nn.Linear, multiplied by Tilewise. `math`: see matmul(). pack_weights() packs the weight once."""
 
     math = "strict"
 
@@ -287,13 +287,13 @@ def _drop(layer: torch.nn.Module) -> bool:
 
 
 def pack_weights(model: torch.nn.Module, rows: int) -> int:
-    """Packs the weights of the model's Linear layers once, for inference with about `rows` rows; the bytes it takes.
+    """Packs the weights of the model's Linear layers once, for inference with about `rows` rows. Returns their bytes.
 
-    It pays for weights whose rows are not aligned to 16 bytes: their kernels pack them in every product otherwise.
+    Useful for weights whose rows are not aligned to 16 bytes, because kernels otherwise pack them in every product.
     Packed weights serve calls without autograd (torch.no_grad(), torch.inference_mode()) and outside of torch.compile.
-    The weights must not change afterwards; train() or unpack_weights() drops the packed ones. What changes a weight
-    through PyTorch's in-place operations is noticed; fused optimizers and `weight.data` are not. CUDA graphs
-    that were captured with packed weights need them as long as they are replayed.
+    The weights must not change afterwards; train() or unpack_weights() drops the packed ones. Changes by PyTorch's
+    in-place operations are detected; those by fused optimizers and through `weight.data` are not. CUDA graphs captured
+    with packed weights need them as long as they are replayed.
     """
     taken = 0
     for layer in model.modules():
@@ -311,7 +311,7 @@ def pack_weights(model: torch.nn.Module, rows: int) -> int:
 
 
 def unpack_weights(model: torch.nn.Module) -> None:
-    """Drops what pack_weights() made, after the products that use it are done."""
+    """Drops the packed weights, after the products that use them are done."""
     for layer in model.modules():
         if _drop(layer) and layer.weight.is_cuda:
             torch.cuda.synchronize(layer.weight.device)
@@ -319,10 +319,10 @@ def unpack_weights(model: torch.nn.Module) -> None:
 
 def swap_linear(model: torch.nn.Module, math: str = "strict",
                 keep: Optional[Callable[[str, torch.nn.Linear], bool]] = None) -> int:
-    """Replaces every torch.nn.Linear of the model by a Linear with the same parameters; how many.
+    """Replaces every torch.nn.Linear of the model by a Linear with the same parameters. Returns how many.
 
-    keep(name, layer): true for layers that stay as they are. Only layers of exactly torch.nn.Linear's type are
-    replaced. Parameters, hooks and buffers stay the same objects, so that optimizers and state dictionaries stay valid.
+    keep(name, layer): true for layers that stay unchanged. Only layers of exactly the type torch.nn.Linear are
+    replaced. Parameters, hooks and buffers stay the same objects, so optimizers and state dictionaries stay valid.
     """
     count = 0
     for name, module in model.named_modules():

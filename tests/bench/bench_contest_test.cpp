@@ -1,4 +1,5 @@
-// compare's contest on the CPU: served products are checked and timed; what is missing is reported.
+// Contest of compare on the CPU: served products are checked and timed, missing contestants
+// reported.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -123,7 +124,7 @@ TEST_F(ContestOnTheCpu, WinnersAndTheirNeighboursAreServedCheckedAndTimed) {
   EXPECT_GT(time->median_us, 0);
   EXPECT_EQ(time->samples, 3);
   const bool quick =
-      20 * time->median_us < 5000;  // else the host's time is not measured (docs/measuring.md)
+      20 * time->median_us < 5000;  // else host time is not measured (docs/measuring.md)
   EXPECT_TRUE(time->host_us > 0 || !quick) << time->median_us;
   EXPECT_GT(exact.columns[0].error_ratio, 0);
   EXPECT_LE(exact.columns[0].error_ratio, 1);

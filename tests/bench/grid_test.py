@@ -10,7 +10,8 @@ import unittest
 
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 
-# Prints the devices, or what `tune` and `compare` print; writes down each call; fails as FOLDER/fail says.
+# Prints the devices, or the output of `tune` and `compare`; logs each call; fails as FOLDER/fail
+# states.
 PROGRAM = """#!/usr/bin/env python3
 import json, pathlib, sys
 folder = pathlib.Path({folder!r})

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Kernel Tuner itself reads what `autotune export --as` writes, and `autotune replay` what Kernel Tuner writes; and
-bench/kernel_tuner_replay.py: kernel_tuner_test.py ROOT AUTOTUNE. Needs pip's kernel_tuner; its kernels are C here."""
+"""Kernel Tuner itself reads the output of `autotune export --as`, and `autotune replay` reads files of Kernel Tuner.
+Also tests bench/kernel_tuner_replay.py. Usage: kernel_tuner_test.py ROOT AUTOTUNE. Needs pip's kernel_tuner; its kernels
+are C here."""
 import contextlib
 import io
 import json
@@ -20,7 +21,7 @@ import kernel_tuner  # noqa: E402
 from kernel_tuner import file_utils, util  # noqa: E402
 
 OF_SMALL = ["--template", "small", "--sizes", "24", "--gpu", "CPU"]
-# Kernel Tuner goes on after this error of a compiler alone.
+# Kernel Tuner continues after this compiler error only.
 KERNEL = """
 extern "C" float busy(float* x) {
 #if SIZE == 4
@@ -72,7 +73,7 @@ class KernelTuner(unittest.TestCase):
         cache = util.read_cache(str(file), open_cache=False)
         self.assertEqual(len(cache["cache"]), len(records))
         self.assertEqual(sum("__error__" in entry for entry in cache["cache"].values()), 1)
-        # Its simulation runs on it and finds our best.
+        # Kernel Tuner's simulation runs on the file and finds our best.
         results, environment = quietly(
             kernel_tuner.tune_kernel, **util.infer_args_from_cache(cache), lang="C", cache=str(file), simulation_mode=True,
             restrictions=[util.infer_restrictions_from_cache(cache)], quiet=True)
@@ -109,7 +110,7 @@ class KernelTuner(unittest.TestCase):
                              cache=str(cache), quiet=True, compiler_options=["-O1"])
         file_utils.store_output_file(str(results_file), results, tune_params)
         text = cache.read_text().rstrip()
-        open_cache = self.folder / "open.json"  # as it lies there while Kernel Tuner runs, or was killed
+        open_cache = self.folder / "open.json"  # its state while Kernel Tuner runs, or after it was killed
         self.assertTrue(text.endswith("}\n}"))
         open_cache.write_text(text[:-3] + ",")
         for file, configurations, failed in ((cache, 12, 3), (open_cache, 12, 3), (results_file, len(results), len(results) - 9)):

@@ -135,7 +135,7 @@ class Tables(unittest.TestCase):
                                 start_new_session=True)
 
     def end(self, child):
-        """Its exit status and what it said on standard error."""
+        """The child's exit status and standard error."""
         _, words = child.communicate(timeout=20)
         return child.returncode, words
 

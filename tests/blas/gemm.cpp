@@ -1,5 +1,5 @@
-// sgemm and dgemm of BLAS (column-major, Fortran's calls) over Tilewise on the CPU executor, for
-// netlib's testers: preloaded, they answer in place of the BLAS that a tester is linked with.
+// sgemm and dgemm of BLAS (column-major, Fortran interface) over Tilewise on the CPU executor.
+// Preloaded under netlib's testers, they replace the BLAS that a tester is linked with.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -7,7 +7,7 @@
 
 #include "tilewise/matmul.hpp"
 
-// The tester's own, which notes the number of the bad argument.
+// Defined by the tester, which records the number of the bad argument.
 extern "C" void xerbla_(const char* name, const int* argument, int name_length);
 
 namespace {

@@ -1,4 +1,4 @@
-// `autotune bundle`, from a search on the CPU to a program that has nothing but the file.
+// `autotune bundle`, from a search on the CPU to a program that has only the bundle.
 #include <gmock/gmock.h>
 
 #include "tests/cli/program.hpp"

@@ -100,7 +100,7 @@ TEST_F(CliCompile, SpaceCountsAndSaysWhyDrawsAreRefused) {
     const double valid = space.at("valid"), error = space.at("valid_standard_error");
     EXPECT_EQ(space.at("valid_is_exact").get<bool>(), error == 0);
     EXPECT_DOUBLE_EQ(space.at("share"), valid / space.at("raw").get<double>());
-    if (space.at("template") == "simt") {  // uniform draws hit no valid one
+    if (space.at("template") == "simt") {  // uniform draws find no valid one
       EXPECT_GT(valid, 1e8);
       EXPECT_LT(error, 0.1 * valid);
     }

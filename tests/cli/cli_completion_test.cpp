@@ -21,7 +21,7 @@ class CliCompletion : public ProgramTest {
   static bool missing(const std::string& shell) {
     return std::system(("command -v " + shell + " > /dev/null 2>&1").c_str()) != 0;
   }
-  /// What a shell that runs `script` wrote to the file "reply" in the test's folder.
+  /// The contents of "reply" in the test's folder after a shell has run `script`.
   std::string reply_to(const std::string& shell, const std::string& script) const {
     write(file("script"), script);
     const std::string command = "cd " + file("").string() + " && HOME=$PWD TERM=dumb timeout 60 " +
@@ -43,7 +43,7 @@ class BashCompletion : public CliCompletion {
     if (missing("bash")) GTEST_SKIP() << "bash is not installed";
     write(file("autotune.bash"), run({"completion", "bash"}).out);
   }
-  /// The completions of the last of `words`, separated as bash separates them.
+  /// The completions of the last of `words`, separated as by bash.
   Words offered(const std::string& words) const {
     return split(reply_to("bash", "set -u; source autotune.bash; COMP_WORDS=(" + words +
                                       "); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _autotune; "
@@ -89,7 +89,7 @@ class FishCompletion : public CliCompletion {
     if (missing("fish")) GTEST_SKIP() << "fish is not installed";
     write(file("autotune.fish"), run({"completion", "fish"}).out);
   }
-  /// Words with their descriptions, in fish's output.
+  /// Completions with descriptions, as printed by fish.
   std::string described(const std::string& line) const {
     return reply_to("fish --no-config", "source autotune.fish; complete -C '" + line + "' > reply");
   }
@@ -129,9 +129,9 @@ TEST_F(FishCompletion, FilesWhereAFileIsMeant) {
   EXPECT_THAT(offered("autotune --db auto"), ElementsAre("autotune.fish"));
 }
 
-/// An interactive zsh on a terminal of its own: the test types each line and a tab, which inserts
-/// all completions, and a key that prints the line. Each line has its own shell: the first tab also
-/// loads the script.
+/// An interactive zsh on its own terminal. The test types each line, a tab, which inserts all
+/// completions, and a key that prints the line. Each line has its own shell, because the first tab
+/// also loads the script.
 class ZshCompletion : public CliCompletion {
  protected:
   void SetUp() override {

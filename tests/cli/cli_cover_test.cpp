@@ -28,7 +28,7 @@ TEST_F(CliCover, ARangeIsMeasuredAndThenServed) {
   EXPECT_EQ(document.at("layouts").at(0).at("layout"), "nn");
   const Json point = document.at("points").at(0);
   EXPECT_GT(point.at("best_us").get<double>(), 0);
-  // Another size of the range is served by what was measured.
+  // The records also serve another size of the range.
   const Result query = run({"query", "--device", "host", "--sizes", "31x16x16", "--json"});
   EXPECT_THAT(query.json().at("answers").at(0).at("match").get<std::string>(),
               testing::AnyOf("predicted", "exact"));

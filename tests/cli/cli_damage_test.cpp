@@ -1,5 +1,5 @@
-// Damaged rows and planted files: every command warns of them, an export is not silently short, and
-// `db prune` repairs without deleting another user's files.
+// Damaged rows and planted files: every command warns of them, an export reports missing rows, and
+// `db prune` repairs without deleting files of other users.
 #include <gmock/gmock.h>
 #include <pwd.h>
 #include <sys/stat.h>

@@ -138,7 +138,7 @@ TEST_F(CliDatabase, QueryByPartOfAGpusNameShowsItsWinners) {
   EXPECT_EQ(run({"query", "--json"}).json().at("gpus").size(), 2U);
 }
 
-/// Three records of one problem; `times` are of `tiled` with tiles of 8, 16 and 32.
+/// Three records of one problem with the times `times`, for `tiled` with tiles of 8, 16 and 32.
 Json three_measured(const std::vector<double>& times) {
   Json document = hand_made();
   document["winners"] = document["baselines"] = Json::array();
@@ -345,7 +345,7 @@ TEST_F(CliDatabase, PruneKeepsWinners) {
 
 TEST_F(CliDatabase, PruneDropsLosersOfOlderVersionsAndKeepsThoseOfNewer) {
   Json document = hand_made();
-  // Eight finalists of the problem stay, of any version: of ten older ones three are pruned.
+  // Eight finalists of the problem stay, of any version; three of ten older ones are pruned.
   for (int i = 0; i < 10; ++i) {
     Json older = record(10 + i, kH200, 2048, 301 + i, "tiled");
     Json& values = older["candidate"]["configuration"];

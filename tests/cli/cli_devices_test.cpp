@@ -1,4 +1,4 @@
-// The program's texts about GPUs, with a made-up driver that shows two of them.
+// Messages about GPUs, with a fake driver that has two GPUs.
 #include <gmock/gmock.h>
 
 #include "tests/cli/program.hpp"

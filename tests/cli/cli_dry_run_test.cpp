@@ -1,4 +1,4 @@
-// `tune --dry-run`: what a search would do.
+// `tune --dry-run`: the work of a search.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -45,7 +45,7 @@ TEST_F(CliDryRun, ExpectsTheRateOfEarlierSearches) {
   EXPECT_GT(search.at("expected_seconds"), 0);
 }
 
-/// The work of a list is that of one problem, which is counted exactly when it is alone.
+/// A problem has the same work in a list as alone, where it is counted exactly.
 TEST_F(CliDryRun, AListSharesTheDrawsAndItsErrorsAreTrue) {
   std::string list = "m,n,k\n";
   for (int i = 0; i < 40; ++i) list += std::to_string(512 + 8 * i) + ",512,512\n";

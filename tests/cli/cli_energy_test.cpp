@@ -17,7 +17,7 @@ using testing::Not;
 class CliEnergy : public ProgramTest {
  protected:
   CliEnergy() { hide_gpus(); }
-  /// One problem; its winner has an energy of its own, and is the third fastest.
+  /// One problem, whose winner has its own energy and is the third fastest.
   void fill(double energy_mj, tilewise::Objective objective) const {
     using namespace tilewise;
     Database made = Database::open(database());

@@ -1,4 +1,4 @@
-// Databases taken together, and the forms of other tuners, from searches on the CPU.
+// Merged databases and the formats of other tuners, from searches on the CPU.
 #include <gmock/gmock.h>
 
 #include "tests/cli/program.hpp"

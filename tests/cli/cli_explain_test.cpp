@@ -1,4 +1,4 @@
-// `autotune explain`: why a configuration serves, in words and in numbers.
+// `autotune explain`: why a configuration is served, in words and in numbers.
 #include <gmock/gmock.h>
 
 #include "tests/cli/program.hpp"

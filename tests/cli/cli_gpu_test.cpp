@@ -69,7 +69,7 @@ TEST_F(CliGpu, OneCandidateAloneIsTriedAndNotStored) {
   EXPECT_EQ(run({"db", "info", "--json"}).json().at("counts").at("records"), 0);
 }
 
-// Every type, validated by its documented bound, on an odd size and in a batch.
+// Each type is validated against its documented bound, on an odd size and in a batch.
 TEST_F(CliGpu, EveryTypeThisGpuHasIsTunedAndVerified) {
   const std::vector<std::vector<std::string>> kinds = {{"f64"},
                                                        {"f16"},

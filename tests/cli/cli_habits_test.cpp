@@ -221,7 +221,7 @@ TEST_F(CliHabits, NoColorForbidsColoursOnly) {
   EXPECT_THAT(plain.err, AllOf(HasSubstr("\x1b[K"), Not(HasSubstr("\x1b[31m"))));
 }
 
-/// The lines of a terminal's text without escape sequences.
+/// The lines of a terminal's text, without escape sequences.
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines(1);
   for (std::size_t i = 0; i < text.size(); ++i) {

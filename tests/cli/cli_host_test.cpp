@@ -25,7 +25,7 @@ TEST_F(CliHost, AutoFallsBackToTheCpuAndSaysWhoseTimesTheyAre) {
   const Json tuned = result.json().at("results").at(0);
   EXPECT_THAT(tuned.at("gpu").get<std::string>(), StartsWith("CPU: "));
   EXPECT_EQ(tuned.at("wrong"), Json::array());
-  // A second run: everything is known.
+  // A second run finds every result stored.
   EXPECT_EQ(tune("host").json().at("results").at(0).at("evaluated"), 0);
 }
 
@@ -71,7 +71,7 @@ TEST_F(CliHost, ParametersThatOnlyDoesNotNameHaveTheirDefaults) {
 }
 
 TEST_F(CliHost, AQueryNamesTheCommandThatTunesForTheCpu) {
-  unset("TILEWISE_DB");  // the default one may be absent
+  unset("TILEWISE_DB");  // the default path may be missing
   const Json answer = run({"query", "--device", "host", "--sizes", "64", "--json"}).json();
   EXPECT_THAT(answer.at("answers").at(0).at("why").get<std::string>(),
               HasSubstr("autotune --device host --sizes 64x64x64"));

@@ -56,7 +56,7 @@ TEST_F(CliImport, AClaimThatNoMachineMadeIsBadInput) {
                                 HasSubstr("median_us must be above 0"), HasSubstr("not -1")));
 }
 
-/// --template is the user's word: it does not make another kernel's configurations ours.
+/// --template is only the user's claim: it does not make configurations of another kernel valid.
 TEST_F(CliImport, AnotherKernelsCacheIsRefusedAsAWhole) {
   const auto naive = [](int tile_m) {
     return R"({"TILE_M": )" + std::to_string(tile_m) +

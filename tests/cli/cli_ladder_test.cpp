@@ -1,4 +1,4 @@
-// The ladder on the CPU: every rung is right, in order, and in the figure.
+// The ladder on the CPU: every rung is right, in order and in the figure.
 #include <gmock/gmock.h>
 
 #include "tests/cli/program.hpp"

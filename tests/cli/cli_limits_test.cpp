@@ -1,4 +1,4 @@
-// The limits that a machine's owner sets: control groups, affinity, sizes of files, locks.
+// Limits that a machine's owner sets: control groups, affinity, sizes of files, locks.
 #include <gmock/gmock.h>
 #include <sched.h>
 #include <sys/stat.h>
@@ -28,7 +28,7 @@ class CliLimits : public ProgramTest {
             "tiled", "--budget", "600",  "--jobs",  "1",  "--max-evaluations",
             "1",     "--json"};
   }
-  /// Runs the program after a line of a shell.
+  /// Runs the program after a shell command.
   Result run_after(const std::string& line, const std::vector<std::string>& arguments) {
     std::string command = line + " && exec '" + std::string(TILEWISE_AUTOTUNE) + "'";
     for (const std::string& word : arguments) command += " '" + word + "'";
@@ -36,7 +36,7 @@ class CliLimits : public ProgramTest {
   }
 };
 
-/// A control group with a memory limit; empty where this machine does not allow it.
+/// A control group with a memory limit; empty if this machine does not allow it.
 class MemoryGroup {
  public:
   explicit MemoryGroup(std::int64_t mebibytes) {
@@ -91,7 +91,7 @@ TEST_F(CliLimits, WhatAControlGroupHoldsRunsInIt) {
   EXPECT_EQ(result.status, 0) << result.err;
 }
 
-/// The same by planted files over /proc and /sys, in a name space of mounts.
+/// The same with planted files over /proc and /sys, in a mount namespace.
 TEST_F(CliLimits, ThePlantedLimitOfAGroupIsKept) {
   fs::create_directories(file("group"));
   write(file("group") / "memory.max", std::to_string(300 << 20));
@@ -132,7 +132,7 @@ TEST_F(CliLimits, ALimitOnFileSizesIsAnErrorWithItsStatus) {
   EXPECT_EQ(tuned.status, 5) << tuned.err;
   EXPECT_THAT(tuned.err, HasSubstr("a limit on file sizes"));
   ASSERT_EQ(run(tuning("24")).status, 0);
-  // The worker's memory is a file, too.
+  // The worker's shared memory is a file too.
   const Result large = run_after("ulimit -f 1000", tuning("400"));
   EXPECT_THAT(large.status, AnyOf(5, 7)) << large.err;
   EXPECT_THAT(large.err, HasSubstr("limit on file sizes"));

@@ -1,4 +1,4 @@
-// The manual page: every subcommand and option is in it, and man takes it without a warning.
+// The manual page: it has every subcommand and option, and man accepts it without a warning.
 #include <gmock/gmock.h>
 
 #include <sstream>
@@ -13,7 +13,7 @@ using testing::Not;
 
 class CliManual : public ProgramTest {
  protected:
-  /// The page as man shows it, in one column; empty without man.
+  /// The page as printed by man, in one column; empty without man.
   std::string shown(const std::string& page) {
     if (std::system("command -v man groff > /dev/null 2>&1") != 0) return "";
     write(file("autotune.1"), page);

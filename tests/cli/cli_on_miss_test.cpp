@@ -17,7 +17,7 @@ class OnMissTune : public ProgramTest {
     options.device = "host";
     options.database = database();
     options.on_miss = OnMiss::tune;
-    // The search ends by its number of evaluations, on a slow machine too.
+    // The number of evaluations ends the search, even on a slow machine.
     options.tune_seconds = 300;
     options.autotune = file("autotune").string();
     write(options.autotune,

@@ -29,7 +29,7 @@ class CliProblems : public ProgramTest {
     std::ofstream(file(name)) << text;
     return file(name).string();
   }
-  /// The problems of a list, as query answers them: "nn 3x4x5 f32,f32,f32,f32 strict 1 4,16,16".
+  /// The problems of a list in query's answer: "nn 3x4x5 f32,f32,f32,f32 strict 1 4,16,16".
   std::vector<std::string> read(const std::string& text,
                                 const std::vector<std::string>& options = {}) {
     std::vector<std::string> arguments{"query",      "--device", "host:sm_90",

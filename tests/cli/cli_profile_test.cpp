@@ -1,4 +1,4 @@
-// `autotune explain --profile`: counters by an ncu that is a script with known answers.
+// `autotune explain --profile`: counters from a script in place of ncu, with known answers.
 #include <gmock/gmock.h>
 
 #include "tests/cli/program.hpp"
@@ -11,8 +11,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-// Call n, launch i: a time of n,00i,000 ns, and shares, bytes and a stall that follow from n and i.
-// One metric has no value, and others have no column.
+// Call n, launch i has a time of n,00i,000 ns, and shares, bytes and a stall that follow from n and
+// i. One metric has no value, and others have no column.
 const std::string kNcu = R"(
 printf '%s\n' "$*" >> "${0%/*}/calls"
 while [ "$1" != --launch-count ]; do shift; done
@@ -150,7 +150,7 @@ TEST_F(CliProfile, TheCpuHasNoCounters) {
   EXPECT_EQ(run({"explain", "--gpu", "H200", "--sizes", "64", "--ncu", "x"}).status, 2);
 }
 
-// The program that ncu starts: it launches the candidate alone.
+// The program that ncu starts: it launches only the candidate.
 TEST_F(CliProfile, OneCandidateIsLaunched) {
   const auto launch = [&](std::vector<std::string> more) {
     more.insert(more.begin(), {"launch", "--device", "host", "--sizes", "63x40x50"});

@@ -1,4 +1,4 @@
-// `autotune record` where it has no library to preload.
+// `autotune record` without a library to preload.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
@@ -12,7 +12,7 @@ using testing::HasSubstr;
 
 class CliRecord : public ProgramTest {
  protected:
-  /// The program must not run: unrecorded, it would have run for nothing.
+  /// The program must not run without being recorded.
   const std::vector<std::string> words_{"record", "-o",         file("list.csv").string(),
                                         "--",     "/bin/touch", file("ran").string()};
   void expect_refused(const Result& result, const std::string& reason) {
@@ -44,7 +44,7 @@ TEST_F(CliRecord, AFileThatIsNoLibraryIsRefused) {
   }
 }
 
-/// A build makes the library only when asked to.
+/// A build makes the library only on request.
 TEST_F(CliRecord, WithoutTheLibraryABuildSaysHowToMakeIt) {
   const fs::path folder = file("a build/cli");
   fs::create_directories(folder);

@@ -1,4 +1,4 @@
-// `autotune report`: the page's data, without a browser. tests/cli/report_browser.py has the
+// `autotune report`: the data of the page, without a browser. tests/cli/report_browser.py tests the
 // browser's part.
 #include <gmock/gmock.h>
 #include <sys/resource.h>
@@ -60,7 +60,7 @@ class CliReport : public ProgramTest {
     EXPECT_FALSE(json.is_discarded()) << id;
     return json;
   }
-  /// A text that the details name by its number.
+  /// A text that the details refer to by index.
   std::string text(const Json& number) const {
     return data("strings").at(number.get<std::size_t>()).get<std::string>();
   }
@@ -97,7 +97,8 @@ TEST_F(CliReport, HoldsEveryProblemWithItsCandidates) {
     EXPECT_EQ(columns.at(kTemplate).get<std::string>().size(), records);
     for (const std::size_t column : {kUs, kSeconds, kSearch, kRegisters, kIntensity})
       EXPECT_EQ(words(columns.at(column)).size(), records) << column;
-    // Each candidate of a template has a value of each parameter; one that all have is there once.
+    // Each candidate of a template has a value of each parameter. A value that all of them have is
+    // stored once.
     const std::string templates = columns.at(kTemplate);
     for (std::size_t t = 0; t < details.at("templates").size(); ++t) {
       const Json& one = details.at("templates")[t];
@@ -135,7 +136,7 @@ TEST_F(CliReport, TheWinnersRowIsThatOfTheDatabase) {
             std::to_string(winner.at("usage").at("registers").get<int>()));
 }
 
-// The H100 has the capability of the H200, and less bandwidth.
+// The H100 has the H200's capability and less bandwidth.
 TEST_F(CliReport, ShowsTheFactsThatAreStoredWithTheRecords) {
   const std::string h100 = "NVIDIA H100 80GB HBM3|9.0|132";
   fill({.problems = 1, .candidates = 20, .gpu = h100, .facts = false});
@@ -323,9 +324,8 @@ TEST_F(CliReport, BadOutputIsRefusedBeforeAnythingIsRead) {
 
 TEST_F(CliReport, AHundredThousandRecordsTakeLessThanAGigabyte) {
   if (!std::getenv("TILEWISE_FULL")) GTEST_SKIP() << "TILEWISE_FULL=1 runs it";
-  fill(
-      {.problems = 3'000, .candidates = 34});  // the most problems that are shown: the largest page
-  // The program has one thread: its processor time is what it takes on a quiet machine.
+  fill({.problems = 3'000, .candidates = 34});  // the page's limit: its largest size
+  // The program has one thread, so its processor time is its duration on a quiet machine.
   const auto used = [] {
     rusage usage{};
     getrusage(RUSAGE_CHILDREN, &usage);
@@ -341,7 +341,7 @@ TEST_F(CliReport, AHundredThousandRecordsTakeLessThanAGigabyte) {
   EXPECT_GT(result.json().at("candidates"), 80'000);
   EXPECT_LT(result.json().at("bytes"), 10'000'000) << "plotly takes another 5 MB";
   EXPECT_LT(peak_kb, 1'000'000);
-  // About 5 s; a busy machine and a build that is not optimised take longer.
+  // About 5 s. A busy machine or an unoptimised build takes longer.
   EXPECT_LT(after - before, 100);
 }
 

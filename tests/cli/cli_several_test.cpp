@@ -1,4 +1,4 @@
-// tune on several devices at once. Two workers on the CPU are two alike devices.
+// tune on several devices at once. Two workers on the CPU are two identical devices.
 #include <gmock/gmock.h>
 #include <signal.h>
 

@@ -1,5 +1,5 @@
-// Signals and closed pipes, on the CPU: measurements stay, and nothing is left behind: no compiler,
-// no worker, no temporary folder.
+// Signals and closed pipes, on the CPU: measurements are kept, and no compiler, worker or temporary
+// folder is left behind.
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -151,7 +151,7 @@ TEST_F(CliPipes, ResultsThatAreNotReadAreNoFailureOfTheirOwn) {
   EXPECT_EQ(winners(), 1U);
 }
 
-/// As nohup and a shell's background job leave signals ignored.
+/// Starts the program as nohup and a shell's background job do, with signals ignored.
 TEST_F(CliPipes, WhatTheProgramBeganWithIgnoredStaysIgnored) {
   for (const std::string name : {"HUP", "INT", "TERM"}) {
     const std::string said =
@@ -162,13 +162,13 @@ TEST_F(CliPipes, WhatTheProgramBeganWithIgnoredStaysIgnored) {
     EXPECT_THAT(said, HasSubstr("status 0\n")) << name;
     EXPECT_THAT(said, testing::Not(HasSubstr("stopping"))) << name;
   }
-  // A background job of a script, without job control, has SIGINT ignored.
+  // A script's background job, without job control, ignores SIGINT.
   EXPECT_THAT(bash("\"$AUTOTUNE\" tune --device host --sizes 33 --max-evaluations 3 --force -v &\n"
                    "sleep 0.2; kill -INT $!\nwait $!\necho status $?"),
               HasSubstr("status 0\n"));
 }
 
-/// The search goes on; that nothing can be printed is an error at the end.
+/// The search continues, and a failed print is an error at its end.
 TEST_F(CliPipes, WithoutSigpipeAClosedPipeIsAnErrorOfWriting) {
   const std::string said = bash(
       "trap '' PIPE\n(sleep 0.1; \"$AUTOTUNE\" tune --device host --sizes 33 --max-evaluations 2; "
@@ -177,7 +177,7 @@ TEST_F(CliPipes, WithoutSigpipeAClosedPipeIsAnErrorOfWriting) {
   EXPECT_EQ(winners(), 1U);
 }
 
-/// Without SIGCHLD's default action no worker and no compiler could be waited for.
+/// Without SIGCHLD's default action, the program could wait for no worker and no compiler.
 TEST_F(CliPipes, ChildrenAreWaitedForWhereSigchldIsIgnored) {
   EXPECT_THAT(bash("trap '' CHLD\n\"$AUTOTUNE\" tune --device host --sizes 33 "
                    "--max-evaluations 2\necho status $?"),

@@ -1,5 +1,5 @@
-// `autotune source`: CUDA, PTX and machine code of a kernel. What needs NVRTC is skipped without
-// it.
+// `autotune source`: CUDA, PTX and machine code of a kernel. Tests that need NVRTC are skipped
+// without it.
 #include <gmock/gmock.h>
 
 #include "tests/cli/program.hpp"

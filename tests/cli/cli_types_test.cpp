@@ -1,4 +1,4 @@
-// Types, math modes, accuracy and batches, from the command line to the database and back; on the
+// Types, math modes, accuracy and batches, from the command line to the database and back, on the
 // CPU.
 #include <gmock/gmock.h>
 
@@ -18,7 +18,7 @@ using Words = std::vector<std::string>;
 class CliTypes : public ProgramTest {
  protected:
   CliTypes() { hide_gpus(); }
-  /// Tunes one quick candidate of each problem, right or wrong.
+  /// Tunes one quick candidate of each problem, whether right or wrong.
   Json tuned(const Words& options, const std::string& kernel = "naive") {
     Words words = {"--device", "host:sm_90",        "--sizes", "24x17x33", "--templates",
                    kernel,     "--max-evaluations", "1",       "--json"};
@@ -140,8 +140,8 @@ TEST_F(CliTypes, DevicesListsWhatEachCanMultiply) {
   EXPECT_THAT(run({"devices", "--device", "host:sm_90"}).out, HasSubstr("f32 f64 f16 bf16 i8"));
 }
 
-// A candidate's plan and images are sent to another process: the images must be the plan's, also
-// those of packs that round, which only this mode has.
+// A candidate's plan and images are sent to another process. The images must be the plan's,
+// including those of packs that round, which only this mode has.
 TEST_F(CliTypes, APackThatRoundsIsTriedByTheWorker) {
   const Result result =
       run({"tune", "--device", "host:sm_90a", "--sizes", "97x65x130", "--math", "tf32", "--json",

@@ -1,5 +1,4 @@
-// The program's messages for bad usage and bad input, its help, its version, its completion
-// scripts.
+// Messages for bad usage and bad input, help, version, completion scripts.
 #include <gmock/gmock.h>
 
 #include <sstream>

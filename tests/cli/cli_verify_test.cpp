@@ -1,4 +1,4 @@
-// verify on the CPU: its comparisons, and its messages for missing winners.
+// verify on the CPU: comparisons, and messages for missing winners.
 #include <gmock/gmock.h>
 
 #include "tests/cli/program.hpp"

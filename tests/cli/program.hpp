@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-/// Runs the real program. Each test has a folder of its own for the database, the home directory
-/// and all files.
+/// Runs the real program. Each test has its own folder for the database, the home directory and all
+/// files.
 #include "tests/support/argv.hpp"
 
 namespace cli_test {
@@ -71,7 +71,8 @@ class ProgramTest : public testing::Test {
     return {std::istreambuf_iterator<char>(stream), {}};
   }
 
-  /// Starts the program; stdin from `input`, which may be absent; stderr to `errors`, else a file.
+  /// Starts the program. stdin is `input`, which may be missing; stderr is `errors`, or a file if
+  /// it is empty.
   pid_t start(const std::vector<std::string>& arguments, const fs::path& input,
               const fs::path& errors = {}) const {
     posix_spawn_file_actions_t actions;
@@ -85,7 +86,8 @@ class ProgramTest : public testing::Test {
     std::vector<std::string> words{program_}, settings;
     words.insert(words.end(), arguments.begin(), arguments.end());
     for (const auto& [name, value] : variables_) settings.push_back(name + "=" + value);
-    // What the tests themselves began with ignored (nohup, a background job) is not.
+    // Signals that the tests themselves ignore (nohup, a background job) are not ignored by the
+    // program.
     sigset_t ordinary;
     sigemptyset(&ordinary);
     for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGCHLD})
@@ -100,7 +102,7 @@ class ProgramTest : public testing::Test {
                                   tilewise::test::argv_of(settings).data());
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
-    // Never returns -1, which kill() takes for every process.
+    // Never returns -1, which kill() would apply to every process.
     if (error != 0) throw std::runtime_error("cannot start " + program_);
     return pid;
   }
@@ -116,8 +118,8 @@ class ProgramTest : public testing::Test {
     return finish(start(arguments, input));
   }
 
-  /// The same with a longer budget, and an empty database, where one was too short for this machine
-  /// (status 6: nothing valid was found within it).
+  /// The same. If a budget is too short for this machine (status 6: it found nothing valid),
+  /// repeats with a longer budget and an empty database.
   Result run_with_budget(std::vector<std::string> arguments) const {
     arguments.insert(arguments.end(), {"--budget", ""});
     Result result;
@@ -130,7 +132,7 @@ class ProgramTest : public testing::Test {
     return result;
   }
 
-  /// The same of another program.
+  /// The same for another program.
   Result run_program(const std::string& program, const std::vector<std::string>& arguments) {
     program_ = program;
     const Result result = run(arguments);
@@ -138,7 +140,7 @@ class ProgramTest : public testing::Test {
     return result;
   }
 
-  /// The output of lines of bash, standard error among it. $AUTOTUNE is the program.
+  /// The output of lines of bash, including standard error. $AUTOTUNE is the program.
   std::string bash(const std::string& lines) {
     write(file("script"), "exec 2>&1\nexport AUTOTUNE=" TILEWISE_AUTOTUNE "\n" + lines + "\n");
     const Result result = run_program("/bin/bash", {file("script").string()});
@@ -146,7 +148,7 @@ class ProgramTest : public testing::Test {
     return result.out;
   }
 
-  /// The same with stderr on a terminal of that many columns (0: not known). Status -1 without
+  /// The same with stderr on a terminal of `columns` columns (0: not known). Status -1 without
   /// terminals. `while_reading`: called with the terminal and the text so far.
   Result run_on_terminal(
       const std::vector<std::string>& arguments, int columns = 0,
@@ -185,7 +187,7 @@ class ProgramTest : public testing::Test {
   std::map<std::string, std::string> variables_;
 };
 
-/// The length of the longest line in characters.
+/// The length of the longest line, in characters.
 inline std::size_t widest_line(const std::string& text) {
   std::size_t widest = 0, start = 0;
   for (std::size_t end; (end = text.find('\n', start)) != std::string::npos; start = end + 1)

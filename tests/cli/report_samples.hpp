@@ -1,5 +1,5 @@
-// Databases as searches on a GPU leave them, made without one: random candidates, with times by the
-// cost model and noise.
+// Databases like those from searches on a GPU, made without one: random candidates with times from
+// the cost model plus noise.
 #pragma once
 #include <algorithm>
 #include <ctime>
@@ -20,10 +20,10 @@
 namespace cli_test {
 
 struct SampleOptions {
-  std::int64_t problems = 1, candidates = 50;  ///< of each problem
+  std::int64_t problems = 1, candidates = 50;  ///< candidates per problem
   std::string gpu = "NVIDIA H200|9.0|132";
   bool baselines = true;
-  bool facts = true;  ///< of the GPU
+  bool facts = true;  ///< whether the GPU has facts
 };
 
 inline std::string sample_date(std::int64_t seconds) {
@@ -35,7 +35,7 @@ inline std::string sample_date(std::int64_t seconds) {
   return text;
 }
 
-/// Sizes spread over 16 .. 8192, of two types and all layouts.
+/// A problem with sizes spread over 16 .. 8192, two types and all layouts.
 inline tilewise::Problem sample_problem(std::int64_t index) {
   using namespace tilewise;
   constexpr std::int64_t kSizes[] = {1024, 4096, 512, 2048, 16, 8192, 128, 1000, 333, 64};
@@ -49,7 +49,7 @@ inline tilewise::Problem sample_problem(std::int64_t index) {
   return problem;
 }
 
-/// Candidate `place` of a search of `problem` that began at `start`.
+/// Candidate `place` of a search of `problem` that started at `start`.
 inline tilewise::Record sample_record(const tilewise::Problem& problem,
                                       const tilewise::Candidate& candidate,
                                       const tilewise::DeviceInfo& device,
@@ -89,7 +89,7 @@ inline tilewise::Record sample_record(const tilewise::Problem& problem,
   return record;
 }
 
-/// Fills a database by two searches for each problem, with a winner and cuBLAS's time.
+/// Fills a database with two searches for each problem, a winner and cuBLAS's time.
 inline void fill_samples(tilewise::Database& database, const SampleOptions& options) {
   using namespace tilewise;
   const DeviceInfo device = nominal_from_key(options.gpu);

@@ -1,4 +1,4 @@
-// Which files at a cache's path are deleted.
+// Which files at the path of a cache are deleted.
 #include "db/cache_file.hpp"
 
 #include <pwd.h>

@@ -1,4 +1,5 @@
-// When claims are valid: while a living process renews them, or by age where its life is unknown.
+// When claims are valid: while a living process renews them, or by age if it is unknown whether it
+// lives.
 #include <array>
 
 #include "damage.hpp"
@@ -14,7 +15,7 @@ const Target kTarget{9, 0, true};
 class ClaimsTest : public testing::Test {
  protected:
   bool claim(Database& db) const { return db.claim_image(kernel(), kTarget); }
-  /// Makes all claims older by `seconds`.
+  /// Makes all claims `seconds` older.
   void age(int seconds) const {
     change(path, "UPDATE claims SET since = since - " + std::to_string(seconds));
   }

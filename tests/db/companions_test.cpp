@@ -1,5 +1,5 @@
-// SQLite's companions of a database: readers leave none, and those of other users do not lock the
-// owner out.
+// SQLite's companion files of a database: readers leave none, and those of other users do not lock
+// the owner out.
 #include "db/companions.hpp"
 
 #include <pwd.h>

@@ -8,7 +8,7 @@
 // Damage to a database file: rows changed by SQL, and bytes changed in its pages.
 namespace tilewise::samples {
 
-/// Changes a file as the sqlite3 shell would: without hashes and foreign keys.
+/// Changes a file like the sqlite3 shell: without hashes and foreign keys.
 inline void change(const std::filesystem::path& path, const std::string& sql) {
   Connection(path, Connection::Access::write).execute(sql);
 }
@@ -17,10 +17,10 @@ inline std::int64_t number_in(const std::filesystem::path& path, const std::stri
   return Connection(path, Connection::Access::owner).integer(sql);
 }
 
-/// A b-tree page's kind, its first byte.
+/// The kind of a b-tree page, its first byte.
 enum class Page : char { table = 0x0d, index = 0x0a };
 
-/// Replaces every `from` by the equally long `to` in pages of one kind, so that a table and its
+/// Replaces every `from` with `to`, of equal length, in pages of one kind, so that a table and its
 /// indexes disagree. The file must be closed. Returns the number of replacements.
 inline int change_pages(const std::filesystem::path& path, Page kind, const std::string& from,
                         const std::string& to) {

@@ -1,4 +1,4 @@
-// Corrections of the cost model: one row for each GPU and kind of products.
+// Corrections of the cost model: one row for each GPU and kind of product.
 #include "tests/db/damage.hpp"
 #include "tests/db/samples.hpp"
 

@@ -1,4 +1,5 @@
-// Rows changed from outside: skipped, reported, listed by check(); all other rows stay usable.
+// Rows changed from outside are skipped, reported and listed by check(); all other rows stay
+// usable.
 #include "damage.hpp"
 
 namespace tilewise::database_damage_test {
@@ -21,8 +22,8 @@ struct Damaged {
 
 constexpr const char* kLoserDriver = "111.1";
 
-/// Problem 1024: record 1, the winner, and record 2, with a baseline and a search. Problem 512:
-/// record 3, the winner, with a baseline and a search of its own. Problem 256: record 4, a loser.
+/// Problem 1024: record 1 (the winner) and record 2, a baseline and a search. Problem 512: record 3
+/// (the winner), a baseline and a search. Problem 256: record 4, a loser.
 class DamageTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -83,7 +84,7 @@ class DamageTest : public testing::Test {
     }
   }
 
-  /// Undamaged rows are returned, and a warning names each kind of damaged row.
+  /// Undamaged rows are returned, and one warning reports each kind of damaged row.
   void expect_kept(const Database& db, Damaged damaged) {
     EXPECT_EQ(db.records({}).size(), 4 - damaged.records);
     EXPECT_EQ(db.winners().size(), 2 - damaged.winners);
@@ -221,7 +222,7 @@ TEST_F(DamageTest, OfAnEnvironmentIsFoundInAllThatNamesIt) {
 }
 
 TEST_F(DamageTest, RowsThatChangePlacesAreFound) {
-  // Each row is whole, under the other row's id.
+  // Each row is intact but has the other row's id.
   change(path,
          "UPDATE records SET id = 99 WHERE id = 1; UPDATE records SET id = 1 WHERE id = 3; "
          "UPDATE records SET id = 3 WHERE id = 99");
@@ -332,7 +333,7 @@ TEST_F(DamageTest, OfAPageIsMendedByMeasuringAgain) {
     EXPECT_EQ(db.winner(problem(), kGpu)->record, expected);
     EXPECT_EQ(db.baselines(problem()), std::vector{baseline()});
     EXPECT_TRUE(db.winner(problem(512), kGpu));
-    // A row that lacks in an index stays; one more of the same values was made.
+    // A row without an index entry stays, and another one with the same values was made.
     EXPECT_EQ(db.check().size(), kind == Page::table ? 0u : 1u);
   }
 }

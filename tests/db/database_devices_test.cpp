@@ -1,4 +1,4 @@
-// Facts of devices: one row for each, with the records of its device wherever these go.
+// Facts of devices: one row for each device, which accompanies its records.
 #include "tests/db/damage.hpp"
 #include "tests/db/samples.hpp"
 #include "vocabulary/device_facts.hpp"
@@ -11,7 +11,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// An H200's.
+/// The facts of an H200.
 DeviceFacts facts() {
   return {kGpu,
           1'980'000,

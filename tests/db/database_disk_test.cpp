@@ -14,7 +14,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 namespace fs = std::filesystem;
 
-// The file goes ---------------------------------------------------------------------------------
+// Deleted files ---------------------------------------------------------------------------------
 
 class PlaceTest : public testing::Test {
  protected:
@@ -23,7 +23,7 @@ class PlaceTest : public testing::Test {
     db.emplace(Database::open(home / "x.db"));
     db->set_winner(db->add(record()));
   }
-  /// Every write fails with this message; reads succeed.
+  /// Expects that every write fails with this message and that reads succeed.
   void expect_lost(const std::string& words) {
     const auto refused = [&](auto write) {
       EXPECT_THAT(error_of(ErrorKind::database, write),
@@ -130,7 +130,7 @@ std::int64_t free_bytes(const fs::path& folder) {
   return static_cast<std::int64_t>(fs::space(folder).available);
 }
 
-/// Fills the file system up to `left` bytes.
+/// Fills the file system except for `left` bytes.
 fs::path fill(const fs::path& folder, std::int64_t left = 0) {
   const fs::path ballast = folder / "ballast";
   write_file(
@@ -158,7 +158,7 @@ TEST(FullDisk, IsToldToTheHookOnceAndTheWriteSucceeds) {
     EXPECT_EQ(calls, 1) << "there is room";
 
     fill(folder);
-    fs::rename(ballast, folder / "elsewhere");  // the hook has nothing to free
+    fs::rename(ballast, folder / "elsewhere");  // the hook finds nothing to free
     std::string said;
     for (int tile = 0; said.empty() && tile < 2000; ++tile) {
       try {
@@ -226,7 +226,7 @@ TEST(FullDisk, ThatTheCacheMeetsIsSaid) {
     const fs::path ballast = fill(folder);
     EXPECT_THAT(cache.put(image(2, 300'000)), HasSubstr("the disk is full"));
     EXPECT_TRUE(cache.image(kernel(1), {9, 0, true}, "simt.1 plan.1"));
-    // A claim that cannot be written is none: everybody compiles.
+    // A claim that cannot be written is not held, so every process compiles.
     for (int tile = 3; tile < 2000; ++tile)
       if (cache.claim(kernel(tile), {9, 0, true}) == ImageCache::Claim::none) break;
     EXPECT_EQ(cache.claim(kernel(5000), {9, 0, true}), ImageCache::Claim::none);

@@ -1,5 +1,5 @@
-// docs/database.md: its SQL runs on a database with rows of every kind, and it names every table
-// and column.
+// docs/database.md: its SQL runs on a database with rows of every kind, and it describes every
+// table and column.
 #include <sstream>
 
 #include "db/schema.hpp"

@@ -11,8 +11,8 @@ using namespace samples;
 using nlohmann::json;
 using testing::HasSubstr;
 
-/// Two GPUs, a winner each, a rejected record, a baseline, a search, images with and without
-/// records.
+/// A database with two GPUs, a winner for each, a rejected record, a baseline, a search, and images
+/// with and without records.
 Database filled() {
   Database db = Database::in_memory();
   db.add(rejected(13, Outcome::compile_error, "error: \xff no UTF-8, \"quotes\""));
@@ -95,7 +95,7 @@ TEST(Exchange, OfOneGpu) {
       << "the one without records fits by its launch revision";
 }
 
-/// Another machine's winner by energy.
+/// An export of another machine, whose winner is by energy.
 std::string exported_by_energy(int tile, double median_us, double energy_mj) {
   Database there = Database::in_memory();
   Record measured = record(tile, median_us);
@@ -155,7 +155,7 @@ TEST(Exchange, NoImportedWinnerReplacesOneOfAnotherObjective) {
   EXPECT_EQ(by_energy.winner(problem(), kGpu)->record.candidate, record(64).candidate);
 }
 
-/// Another machine's export: an ok record of TILE_M = `tile` that is its winner.
+/// An export of another machine: an ok record of TILE_M = `tile` that is its winner.
 std::string exported(int tile, double median_us, const std::string& date = "") {
   Database there = Database::in_memory();
   Record measured = record(tile, median_us);

@@ -1,4 +1,4 @@
-// The database's path and the state of its file: absent, no database, damaged, unwritable, on a
+// The database's path and the state of its file: absent, not a database, damaged, unwritable, on a
 // full disk, on a network file system.
 #include <signal.h>
 #include <sys/resource.h>
@@ -22,7 +22,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-/// Sets or unsets an environment variable for the length of a test.
+/// Sets or unsets an environment variable during a test.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {
@@ -142,7 +142,7 @@ TEST(Open, UsesWalAndNormalSync) {
   EXPECT_THAT(file.warnings, testing::IsEmpty());
 }
 
-// What the file may be ----------------------------------------------------------------------------
+// Kinds of files ----------------------------------------------------------------------------------
 
 TEST(Open, TakesAnEmptyFileForNew) {
   const TemporaryFolder folder;
@@ -181,7 +181,7 @@ TEST(Open, RefusesWhatIsNoDatabase) {
   }
 }
 
-/// A database file of many pages, all of them in the file itself.
+/// The bytes of a database file of many pages, all of them in the file itself.
 std::string database_bytes(const fs::path& path) {
   {
     Database db = Database::open(path);
@@ -242,8 +242,8 @@ TEST(FullDisk, IsSaidAndWhatWasThereStays) {
   EXPECT_FALSE(db.in_transaction());
 }
 
-/// Adds records until one is refused. The exit status for a child process: 0 when the refusal has
-/// `words` and all committed records are intact.
+/// Adds records until one is refused. Returns the exit status for a child process: 0 if the refusal
+/// has `words` and all committed records are intact.
 int fill_until_refused(const fs::path& path, const std::string& words) {
   Database db = Database::open(path);
   std::int64_t committed = 0;
@@ -300,7 +300,7 @@ TEST(ReadOnlyMedia, AreReadButNotWritten) {
       Database db = Database::open(path);
       db.set_winner(db.add(record()));
     }
-    if (fs::exists(folder / "x.db-wal")) return 10;  // the last connection to close removes it
+    if (fs::exists(folder / "x.db-wal")) return 10;  // the last closed connection removes it
     if (!remount_read_only(folder.path())) return kNotPermitted;
     const Database db = Database::open(path, OpenMode::read_only);
     if (db.winners().size() != 1 || !db.read_only() || !db.warnings().empty()) return 11;
@@ -311,13 +311,13 @@ TEST(ReadOnlyMedia, AreReadButNotWritten) {
   EXPECT_EQ(status, 0);
 }
 
-/// A copy of a database and its log without the shared memory, as in a backup: one record in the
-/// file when `checkpointed`, one more in the log.
+/// A copy of a database and its log without the shared memory, as in a backup. One record is in the
+/// file if `checkpointed`; one more is in the log.
 void copy_with_log(const fs::path& from, const fs::path& to, bool checkpointed) {
   auto writer = std::make_unique<Database>(Database::open(from));
   writer->add(record(64));
   if (checkpointed) {
-    writer.reset();  // the last connection to close writes the log back
+    writer.reset();  // the last connection writes the log back when it closes
     writer = std::make_unique<Database>(Database::open(from));
   }
   writer->add(record(128));

@@ -1,4 +1,4 @@
-// General records: what serves other sizes beside a winner that is specialised on its size.
+// General records, which serve other sizes than a winner that is specialised on its size.
 #include <nlohmann/json.hpp>
 
 #include "tests/db/damage.hpp"
@@ -69,7 +69,7 @@ TEST(DatabaseGeneral, IsExportedAndImported) {
   db.set_general(db.add(record(64)));
   const std::string text = db.export_json();
   Database other = Database::in_memory();
-  other.add(record(16));  // ids differ
+  other.add(record(16));  // so that ids differ
   other.import_json(text);
   ASSERT_EQ(other.general(kGpu).size(), 1u);
   EXPECT_EQ(other.general(kGpu).front().candidate, record(64).candidate);

@@ -1,4 +1,4 @@
-// Images, the claims on them, and their text forms.
+// Images, claims on them, and their text forms.
 #include "db/base64.hpp"
 #include "db/kernel_text.hpp"
 #include "db/sqlite.hpp"
@@ -92,7 +92,7 @@ TEST(Claims, AreTakenOverWhenStale) {
   EXPECT_FALSE(one.claim_image(kernel(), target, 60)) << "it is two's now";
 }
 
-// A killed tuner leaves its compilers' claims; the next tuner must not wait for long.
+// A killed tuner leaves its compilers' claims, for which the next tuner must not wait long.
 TEST(Claims, OfWhoWasKilledHoldUpOthersForSecondsOnly) {
   const TemporaryFolder folder;
   const auto path = folder / "x.db";

@@ -8,7 +8,7 @@
 #include "db/sqlite.hpp"
 #include "samples.hpp"
 
-// SQLite's function; the test links its library.
+// A function of SQLite; the test links its library.
 extern "C" void sqlite3_randomness(int bytes, void* to);
 
 namespace tilewise::database_processes_test {
@@ -208,7 +208,7 @@ TEST(Processes, KilledWhileHoldingTheLockHoldUpNobody) {
   close(ends[1]);
 }
 
-// A process that forks while one of its threads runs inside SQLite.
+// A process forks while one of its threads runs inside SQLite.
 TEST(Processes, ChildrenOfABusyProcessOpenTheirOwn) {
   const TemporaryFolder folder;
   std::atomic<bool> done{false};
@@ -255,7 +255,7 @@ TEST(Threads, ShareOneObject) {
   EXPECT_EQ(db.counts().records, 160);
 }
 
-// SQLite seeds its random numbers under one global lock and takes a second one meanwhile.
+// SQLite seeds its random numbers under one global lock and meanwhile takes a second one.
 TEST(Processes, ForkWhileAnotherThreadSeedsRandomNumbers) {
   const int status = finish(start([] {
     const Connection connection(":memory:", Connection::Access::write);  // registers for forks

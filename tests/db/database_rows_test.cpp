@@ -1,4 +1,4 @@
-// Records, winners, baselines and searches are read as written.
+// Records, winners, baselines and searches are read back as written.
 #include <cmath>
 #include <limits>
 
@@ -107,7 +107,7 @@ TEST(Records, AreSeparateByEachPartOfTheKey) {
   source.source_hash = "def456";
   for (const Record& r : {problem, gpu, kernel, source}) db.add(r);
   EXPECT_EQ(db.counts().records, 5);
-  // The revision belongs to a record, not to its key.
+  // The revision is part of a record, but not of its key.
   Record revision = record();
   revision.launch_revision = "simt.2 plan.1";
   db.add(revision);

@@ -1,4 +1,4 @@
-// Which files are trusted, by owner, mode and kind; and the modes of new files.
+// Which files are trusted, by owner, mode and kind, and the modes of new files.
 #include "db/trust.hpp"
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr uid_t kMe = 1000, kOther = 1001, kNameless = 5555;
 constexpr gid_t kOwnGroup = 1000, kTeam = 50;
 
-/// Why a user distrusts a file; root and the users 1000 and 1001 have accounts.
+/// Why a user distrusts a file. Root and the users 1000 and 1001 have accounts.
 std::string why_not(uid_t user, uid_t owner, gid_t group, mode_t mode) {
   return distrust({owner, group, mode},
                   {user, [](uid_t other) { return other == 0 || other == kMe || other == kOther; },
@@ -86,7 +86,7 @@ class TrustTest : public testing::Test {
  protected:
   TrustTest() { fs::permissions(folder.path(), fs::perms(0755)); }
   void make() const { Database::open(path).add(record()); }
-  /// Refused for reading and writing with this message; opened with Trust::anyone.
+  /// Expects that opening is refused with this message, except with Trust::anyone.
   void expect_refused(const std::string& words) const {
     for (const OpenMode mode : {OpenMode::read_write, OpenMode::read_only})
       EXPECT_THAT(
@@ -95,7 +95,7 @@ class TrustTest : public testing::Test {
                 HasSubstr("TILEWISE_TRUST_FILES=1"), HasSubstr("MatmulOptions::trust_files")));
     for (const OpenMode mode : {OpenMode::read_write, OpenMode::read_only})
       EXPECT_EQ(Database::open(path, mode, Trust::anyone).counts().records, 1);
-    // They were made with the owner and the mode of the database.
+    // They were made with the database's owner and mode.
     for (const char* suffix : {"-wal", "-shm"}) fs::remove(path.string() + suffix);
   }
   void expect_used() const {
@@ -208,7 +208,7 @@ TEST_F(TrustTest, ALinkOfOnesOwnIsFollowed) {
               HasSubstr("every user may write the file"));
 }
 
-// SQLite's companions are beside a link's target, not beside the link.
+// SQLite's companion files are next to a link's target, not next to the link.
 TEST_F(TrustTest, FilesBesideALinksTargetCount) {
   make();
   fs::create_directory(folder / "links");
@@ -274,7 +274,7 @@ TEST_F(RootTest, AnothersFileIsRefused) {
   ASSERT_EQ(chown(path.c_str(), daemon, 0), 0);
   expect_refused("the file belongs to user daemon (" + std::to_string(daemon) + ")");
   ASSERT_EQ(chown(path.c_str(), 54321, 54321), 0);
-  expect_used();  // as of a mounted volume: no account has that number
+  expect_used();  // as in a mounted volume: no account has that number
 }
 
 TEST_F(RootTest, AnothersLinkIsRefusedWhereverItLeads) {
@@ -298,7 +298,7 @@ TEST_F(RootTest, AnothersFileInASharedFolderIsRefused) {
               HasSubstr("belongs to user daemon"));
 }
 
-// As another user: root's files, and one's own in shared folders ---------------------------------
+// As another user: root's files, and own files in shared folders ----------------------------------
 
 constexpr unsigned kUser = 12345;
 

@@ -1,4 +1,4 @@
-// The rows that remove() and prune() delete, and those that stay.
+// The rows that remove() and prune() delete, and the rows that stay.
 #include "samples.hpp"
 
 namespace tilewise::database_upkeep_test {
@@ -10,7 +10,7 @@ bool has(const Database& db, const Image& i) {
   return db.image(i.kernel, i.target, i.launch_revision).has_value();
 }
 
-/// The ids of records of TILE_M = 1 .. count; times grow with TILE_M.
+/// Adds records with TILE_M = 1 .. count and returns their ids. Times grow with TILE_M.
 std::vector<std::int64_t> add_records(Database& db, int count) {
   std::vector<std::int64_t> ids;
   for (int tile = 1; tile <= count; ++tile) ids.push_back(db.add(record(tile, 10.0 * tile)));

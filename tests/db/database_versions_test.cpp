@@ -15,7 +15,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 namespace fs = std::filesystem;
 
-// The tables of version 7, as that version made them.
+// The tables of version 7, as made by that version.
 constexpr const char* kTablesOfVersion7 = R"sql(
 CREATE TABLE problems (
   id INTEGER PRIMARY KEY,
@@ -190,8 +190,8 @@ CREATE TABLE devices (
 ) STRICT;
 )sql";
 
-// Its rows for nn 1024: two records (one rejected), a winner, a baseline, a search and an image.
-// The hashes are those that version computed.
+// Rows of version 7 for nn 1024: two records (one rejected), a winner, a baseline, a search and an
+// image. The hashes are those that version 7 computed.
 constexpr const char* kRowsOfVersion7 = R"sql(
 INSERT INTO problems VALUES (1, 'nn', 1024, 1024, 1024, 'f32', 'f32', 'f32', 'f32', 'strict', 1, 16, 16, 16);
 INSERT INTO environments VALUES (1, '580.159', 'NVRTC 13.0', 'host é');
@@ -348,7 +348,7 @@ TEST_P(OlderVersions, ThatTheirReaderMayNotWriteAreRefusedWithWhatToDo) {
   EXPECT_EQ(number_in(path, "PRAGMA user_version"), GetParam()) << "it was not touched";
 }
 
-// As a field will be that a later version adds.
+// Simulates a field that a later version adds.
 TEST(AFieldThatAFileLacks, IsAColumnWithTheFieldsDefault) {
   const TemporaryFolder folder;
   const fs::path path = folder / "x.db";

@@ -27,7 +27,7 @@ bool has(ImageCache& cache, int tile) {
 
 class ImageCacheTest : public testing::Test {
  protected:
-  /// A cache file with images of the tiles 1 .. 40, 200 KiB in all.
+  /// Makes a cache file with images of the tiles 1 .. 40, 200 KiB in total.
   void make() const {
     ImageCache cache(path);
     for (int tile = 1; tile <= 40; ++tile) ASSERT_EQ(cache.put(image(tile, 5000)), "");
@@ -105,8 +105,8 @@ TEST_F(ImageCacheTest, DamageThatIsFoundInUseMakesItAnewOnce) {
   make();
   ImageCache cache(path);
   EXPECT_TRUE(has(cache, 1));
-  // In the same file: another one at this path would be another case. SQLite reads it anew once
-  // another process has written.
+  // The damage is in the same file, because another file at this path is another case. SQLite reads
+  // the file again after another process has written.
   const auto bytes = static_cast<std::streamoff>(fs::file_size(path));
   std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
   file.seekp(4096 * 2);
@@ -137,7 +137,7 @@ TEST_F(ImageCacheTest, ADamagedFileIsLeftAloneByWhomMayOnlyRead) {
   EXPECT_EQ(read_file(path), std::string(10'000, 'x'));
 }
 
-// Files of others ---------------------------------------------------------------------------------
+// Files of other users ----------------------------------------------------------------------------
 
 TEST_F(ImageCacheTest, WhatIsNoDatabaseIsDoneWithoutAndNotTouched) {
   for (const std::string& bytes : {std::string("my notes"), std::string(10'000, 'x')}) {
@@ -214,7 +214,7 @@ TEST_F(ImageCacheTest, WithoutAPlaceItIsDoneWithout) {
   EXPECT_THAT(cache.warnings(), ElementsAre(HasSubstr("is not used")));
 }
 
-// Reading only ------------------------------------------------------------------------------------
+// Read-only ---------------------------------------------------------------------------------------
 
 TEST_F(ImageCacheTest, ForReadingIsNotMadeAndNotWritten) {
   {
@@ -262,7 +262,7 @@ TEST_F(ImageCacheTest, AnImageLargerThanTheBoundStaysUntilTheNext) {
   }
 }
 
-// Files that go -----------------------------------------------------------------------------------
+// Deleted files -----------------------------------------------------------------------------------
 
 TEST_F(ImageCacheTest, DiscardRemovesTheFileAndKeepsNothing) {
   make();

@@ -1,4 +1,4 @@
-// Images changed after they were stored: never returned, set aside, replaced by the next
+// Images changed after they were stored are never returned, but set aside and replaced by the next
 // put_image().
 #include <map>
 
@@ -22,7 +22,7 @@ std::optional<Image> get(const Database& db, int tile) {
   return db.image(like.kernel, like.target, like.launch_revision);
 }
 
-/// A database with intact images of the tiles 64, 128 and 256, with different binaries.
+/// A database with intact images of the tiles 64, 128 and 256, each with another binary.
 class ImageDamageTest : public testing::Test {
  protected:
   ImageDamageTest() {

@@ -1,4 +1,4 @@
-// Waits for locks: BudgetClock stands still, and on_lock_wait() has one call for each long wait.
+// Waits for locks: BudgetClock stops, and on_lock_wait() is called once for each long wait.
 #include "db/lock_waits.hpp"
 
 #include <chrono>
@@ -18,7 +18,7 @@ double seconds_between(auto from, auto to) {
 }
 
 /// Holds a database's lock in another thread until others have waited for it for `seconds`, however
-/// late they come; SQLite's connections are strangers to each other.
+/// late they start. SQLite's connections do not share state.
 class Lock {
  public:
   Lock(const std::filesystem::path& path, double seconds)

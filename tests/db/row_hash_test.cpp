@@ -24,8 +24,8 @@ const double kSpecial[] = {
 const std::string kTexts[] = {"",      " ",   "\xff\xfe\x80",    "\xc3",
                               "a\0b"s, "\0"s, "'; DROP TABLE x", std::string(100'000, '\xe9')};
 
-/// Stores a record and reads it back by the same and by another object, and through export and
-/// import where an import accepts it.
+/// Stores a record and reads it back through the same and another object, and through export and
+/// import if an import accepts it.
 void expect_kept(const Record& stored, bool importable = true) {
   const TemporaryFolder folder;
   Database db = Database::open(folder / "x.db");
@@ -111,7 +111,7 @@ TEST(RowHash, SurvivesEveryOutcomeAndOrigin) {
     }
 }
 
-/// Changes the field of this number to another valid value.
+/// Changes one field, given by its number, to another valid value.
 class Change {
  public:
   explicit Change(int number) : number_(number) {}
@@ -126,7 +126,7 @@ class Change {
       change(value);
     }
   }
-  std::string name;  ///< empty: there is no field of that number
+  std::string name;  ///< empty: no field has that number
 
  private:
   template <class T>
@@ -149,7 +149,7 @@ class Change {
   int number_, seen_ = 0;
 };
 
-// A field that is added to fields() is tested here.
+// A field that is added to fields() is tested here without further changes.
 TEST(Fields, AreEachStoredHashedAndExported) {
   std::set<std::string> hashes{row_hash(record())};
   int changed = 0;
@@ -171,7 +171,7 @@ TEST(Fields, AreEachStoredHashedAndExported) {
 TEST(RowHash, IsOfTextsWithTheirBordersAndOfWhetherItWasTimed) {
   std::set<std::string> hashes{row_hash(record())};
   const std::function<void(Record&)> edits[] = {
-      // Text that moves from one field to the next is another text.
+      // Text that moves from one field to the next makes another row.
       [](Record& r) { r.source_hash = "abc12", r.launch_revision = "3" + r.launch_revision; },
       [](Record& r) { r.measurement.reset(); },
       [](Record& r) { r.measurement = Measurement{}; },

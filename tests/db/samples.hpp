@@ -13,12 +13,12 @@
 #include "db/database.hpp"
 #include "tilewise/error.hpp"
 
-// Values and helpers of the tests of db/.
+// Values and helpers for the tests of db/.
 namespace tilewise::samples {
 
 inline const std::string kGpu = "NVIDIA H200|9.0|132";
 
-/// A folder that is removed after the test.
+/// A folder that is removed at the end of the test.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -76,7 +76,7 @@ inline Environment environment(const std::string& date = "2025-06-01T12:00:00Z")
   return {"580.159", "NVRTC 13.0", "host \xc3\xa9", date};
 }
 
-/// An ok record of TILE_M = `tile`.
+/// An ok record with TILE_M = `tile`.
 inline Record record(int tile = 64, double median_us = 12.5, std::int64_t size = 1024) {
   Record r;
   r.problem = problem(size);
@@ -138,7 +138,7 @@ inline Search search() {
   return s;
 }
 
-/// The message of the Error(kind) that `body` throws; without one, the test fails.
+/// The message of the Error(kind) that `body` throws; if it throws none, the test fails.
 template <class Body>
 std::string error_of(ErrorKind kind, Body body) {
   try {

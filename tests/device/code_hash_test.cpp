@@ -1,4 +1,4 @@
-// The hash of a cubin's machine code, with NVRTC: no GPU.
+// The hash of a cubin's machine code, with NVRTC and without a GPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -20,7 +20,7 @@ KERNEL(256, 1) convert(ARGUMENTS Args args) {
 )";
 
 /// Every number of the type, every midpoint of neighbours, the floats next to a midpoint, and
-/// values far out of range; both signs.
+/// values far out of range, each with both signs.
 inline std::vector<float> floats_around(DType type) {
   std::vector<float> floats{0.0F, INFINITY, NAN, 0x1p-149F, 0x1p-126F, 0x1.fffffep127F, 3e38F};
   const std::vector<double>& numbers = magnitudes(type);
@@ -28,7 +28,7 @@ inline std::vector<float> floats_around(DType type) {
     const double last_step = numbers.back() - numbers[numbers.size() - 2];
     const double next = i + 1 < numbers.size() ? numbers[i + 1] : numbers[i] + last_step;
     const double middle = (numbers[i] + next) / 2;
-    // bf16's last midpoint is also f32's, and is no f32 number.
+    // bf16's last midpoint is also f32's; it is not an f32 number.
     const auto half = static_cast<float>(middle);
     for (const float x : {static_cast<float>(numbers[i]), half, std::nextafter(half, 0.0F),
                           std::nextafter(half, INFINITY)})

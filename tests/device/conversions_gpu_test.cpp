@@ -1,4 +1,4 @@
-// Conversions between types on a GPU: the checks of the CPU executor.
+// Conversions between types on a GPU: the same checks as on the CPU executor.
 #include "gpu_fixture.hpp"
 #include "tests/device/conversions_checks.hpp"
 

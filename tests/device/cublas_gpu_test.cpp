@@ -1,5 +1,5 @@
 // cuBLAS and cublasLt as baselines on a GPU: their products must be correct. Operands are small
-// integers, so every product is exact up to C's rounding.
+// integers, so every product is exact up to the rounding of C.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ std::vector<double> values_of(DType type, const std::vector<std::byte>& bytes) {
   return values;
 }
 
-/// The products by definition, in f64.
+/// The products computed by definition in f64.
 std::vector<double> reference(const Problem& p, const Call& call, const std::vector<double>& a,
                               const std::vector<double>& b, std::vector<double> c) {
   for (std::int64_t matrix = 0; matrix < p.batch; ++matrix) {
@@ -227,7 +227,7 @@ class CublasLtGpuTest : public CublasGpuTest {
     CublasGpuTest::TearDown();
   }
 
-  /// cublasLt's message when it refuses the candidate; empty when it enqueues the product.
+  /// cublasLt's message if it refuses the candidate; empty if it enqueues the product.
   std::string refusal(int candidate, const Call& call) {
     try {
       lt_->multiply(candidate, call);
@@ -238,7 +238,7 @@ class CublasLtGpuTest : public CublasGpuTest {
   }
 
   /// Checks the product of every candidate that cublasLt accepts, the first one also captured.
-  /// Returns their number; 0 when cublasLt refuses the problem.
+  /// Returns their number; 0 if cublasLt refuses the problem.
   int check_all(const Problem& problem, std::int64_t offset = 0) {
     const Trial trial = make_trial(problem, 2, is_fp8(problem.c.type) ? 0 : -1, 0, offset);
     int found = 0;
@@ -276,7 +276,7 @@ TEST_F(CublasLtGpuTest, AllCandidatesOfEveryKindAreRightInAllLayouts) {
       const Problem problem = problem_of(kind, layout, {128, 64, 96});
       if (!cuda::why_not_cublas_lt(problem).empty() || !has_type(kind)) continue;
       const int working = check_all(problem);
-      // i8: only layout nt is required.
+      // i8 must support only layout nt.
       const bool required = !is_integer(kind.a) || layout == Layout::nt;
       EXPECT_GE(working, required ? 1 : 0) << to_string(problem);
     }

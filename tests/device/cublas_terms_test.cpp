@@ -1,5 +1,4 @@
-// Problems in the terms of cuBLAS: types, order of operands, unsupported problems. Needs no
-// library.
+// Problems in cuBLAS's terms: types, order of operands, unsupported problems. Needs no library.
 #include "device/cuda/cublas_terms.hpp"
 
 #include <gmock/gmock.h>
@@ -27,7 +26,7 @@ TEST(CublasTerms, OperandsChangePlacesSoThatColumnMajorIsRowMajor) {
   const auto operations = [](Layout layout) {
     const BlasTerms terms =
         blas_terms(problem_of(DType::f32, DType::f32, MathMode::strict, layout));
-    return std::pair(terms.op_first, terms.op_second);  // of B, of A
+    return std::pair(terms.op_first, terms.op_second);  // B first, then A
   };
   EXPECT_EQ(operations(Layout::nn), std::pair(kNotTransposed, kNotTransposed));
   EXPECT_EQ(operations(Layout::nt), std::pair(kTransposed, kNotTransposed));
@@ -35,7 +34,7 @@ TEST(CublasTerms, OperandsChangePlacesSoThatColumnMajorIsRowMajor) {
   EXPECT_EQ(operations(Layout::tt), std::pair(kTransposed, kTransposed));
 }
 
-/// {operand, result, compute, scalar}, as numbered by cuBLAS's headers.
+/// {operand, result, compute, scalar}, with the numbers of cuBLAS's headers.
 std::vector<int> numbers(const Problem& problem, CublasMath math = CublasMath::default_) {
   const BlasTerms terms = blas_terms(problem, math);
   return {terms.operand, terms.result, terms.compute, terms.scalar};

@@ -1,5 +1,5 @@
-// Loading the driver, its errors, and choosing a device, with a fake driver library. Each case runs
-// in its own process, since a driver is never unloaded.
+// Loading the driver, its errors, and the choice of a device, with a fake driver library. Each case
+// runs in its own process, because a driver is never unloaded.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -51,7 +51,7 @@ TEST_F(DeviceGpuTest, MemoryRoundTrip) {
   EXPECT_EQ(static_cast<std::int32_t>(mixed[1000]), values[1000]);
 }
 
-// Every differing byte is detected, at any place; ranges begin at any word.
+// Every differing byte is detected at any place; ranges begin at any word.
 TEST_F(DeviceGpuTest, ComparesItsOwnMemory) {
   std::vector<std::int32_t> values(3'000'017);
   std::iota(values.begin(), values.end(), -5);
@@ -79,7 +79,7 @@ TEST_F(DeviceGpuTest, ComparesItsOwnMemory) {
     device_->copy_to_device(at(other, byte), &before, 1, stream_);
     EXPECT_TRUE(equal(0, one.bytes())) << byte;
   }
-  // The comparison waits for the stream's work.
+  // The comparison waits for earlier work of the stream.
   device_->fill32(other.data(), 7, 1000, stream_);
   EXPECT_FALSE(equal(0, one.bytes()));
   device_->copy_on_device(other.data(), one.data(), one.bytes(), stream_);
@@ -132,7 +132,7 @@ TEST_F(DeviceGpuTest, EventsTellTimeAndOrder) {
   end->wait();
   EXPECT_TRUE(start->reached());
   EXPECT_TRUE(end->reached());
-  // 20 x 128 MiB of traffic: a time between 10 us and 10 s on any GPU.
+  // 20 x 128 MiB of traffic take between 10 us and 10 s on any GPU.
   EXPECT_GT(end->microseconds_since(*start), 10);
   EXPECT_LT(end->microseconds_since(*start), 1e7);
 }
@@ -209,7 +209,7 @@ TEST_F(DeviceGpuTest, AStreamKeepsItsWorkspace) {
   void* const of_default = used(nullptr, 1 << 20);
   EXPECT_NE(of_default, nullptr);
   EXPECT_EQ(used(nullptr, 1 << 10), of_default);
-  // Not at a time, and never a graph's.
+  // Work in progress and graphs never share a workspace.
   const WorkspaceMemory taken = device_->take_workspace(1 << 20, stream_);
   EXPECT_EQ(taken.data, first);
   EXPECT_NE(used(stream_, 1 << 20), first);
@@ -222,7 +222,7 @@ TEST_F(DeviceGpuTest, AStreamKeepsItsWorkspace) {
   EXPECT_EQ(used(stream_, 1 << 20), first);
   device_->synchronize(other);
   device_->destroy_stream(other);
-  // A later stream may have the handle of one that was destroyed, and its work may not be done.
+  // A later stream may have the handle of a destroyed one, whose work may not be done.
   const Stream later = device_->create_stream();
   EXPECT_NE(used(later, 1 << 20), first);
   device_->synchronize(later);
@@ -245,7 +245,7 @@ TEST_F(DeviceGpuTest, TwoOpeningsShareThePrimaryContext) {
   again->copy_to_host(values.data(), x.data(), 400, nullptr);
   again->synchronize(nullptr);
   EXPECT_THAT(values, Each(6.0F));
-  // Kernels and streams of one device object work with the other.
+  // Kernels and streams of one device object work with the other device object.
   const auto kernel = again->load(compile(*again, kAdd, "add"), 0, 1);
   enqueue_add(*kernel, x.data(), 100, 1.0F, stream_);
   EXPECT_THAT(read<float>(x.data(), 100), Each(7.0F));
@@ -300,7 +300,7 @@ TEST_F(DeviceGpuTest, OpensByUuidAndByItsPrefix) {
   std::_Exit(0);
 }
 
-// Death tests run first. "threadsafe" starts a fresh process, since the fault destroys its context.
+// Death tests run first. "threadsafe" starts a new process, because the fault destroys its context.
 TEST(DeviceGpuDeathTest, AnIllegalAddressIsAnErrorAndSticks) {
   try {
     cuda::list_devices();

@@ -30,7 +30,7 @@ Bytes host_binary(const std::string& text) {
   return made.image ? made.image->binary : Bytes{};
 }
 
-/// A copy of the bytes that ends at an inaccessible page; another inaccessible page is before it.
+/// A copy of the bytes between two inaccessible pages; it ends directly before the second one.
 class Fenced {
  public:
   explicit Fenced(const Bytes& bytes) : page_(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))) {
@@ -131,7 +131,7 @@ TEST(Elf, DamagedCubinsToo) {
   }
 }
 
-/// Hashing 65,000 sections of the whole file's size would take minutes.
+/// Hashing 65,000 sections, each of the whole file's size, would take minutes.
 TEST(Elf, SectionsThatOverlapManyTimesAreRefused) {
   Bytes bytes(4 << 20);
   Elf64_Ehdr header{};

@@ -1,5 +1,5 @@
-// A fake libcuda.so.1. cuda_driver_test builds it at run time and loads it by TILEWISE_CUDA_DRIVER.
-// The environment sets its behaviour:
+// A fake libcuda.so.1. cuda_driver_test builds it at run time and loads it with
+// TILEWISE_CUDA_DRIVER. Environment variables set its behaviour:
 //   FAKE_CUDA_VERSION  result of cuDriverGetVersion (13000)
 //   FAKE_CUDA_INIT     result of cuInit (0)
 //   FAKE_CUDA_COUNT    number of GPUs (2)
@@ -60,7 +60,7 @@ int device_get(int* device, int index) {
   *device = index;
   return kSuccess;
 }
-/// Whether a device is like the first one; with FAKE_CUDA_ALIKE all are.
+/// Whether a device is like the first one; with FAKE_CUDA_ALIKE all devices are.
 bool is_large(int device) { return device == 0 || setting("FAKE_CUDA_ALIKE", 0) != 0; }
 int device_name(char* name, int size, int device) {
   std::strncpy(name, is_large(device) ? "NVIDIA Fake 9000" : "NVIDIA Fake 75 MIG 1g.5gb",
@@ -218,7 +218,7 @@ int cuGetProcAddress_v2(const char* name, void** function, int, unsigned long lo
   return kSuccess;
 }
 
-// For the test to read and change.
+// Read and changed by the test.
 void* fake_current() { return current_context; }
 void fake_set_current(void* context) { current_context = context; }
 void* fake_context_of_last_allocation() { return context_of_last_allocation; }

@@ -1,5 +1,5 @@
 #pragma once
-// Shared by the tests of device/ that need a GPU.
+// Shared by the GPU tests of device/.
 #include <gtest/gtest.h>
 
 #include <cstring>

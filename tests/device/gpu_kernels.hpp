@@ -1,5 +1,5 @@
 #pragma once
-// Small kernels for the tests of device/: nvrtc_test compiles them without a GPU, device_gpu_test
+// Small kernels for the tests of device/. nvrtc_test compiles them without a GPU; device_gpu_test
 // runs them.
 
 namespace tilewise::test {

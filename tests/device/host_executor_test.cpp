@@ -1,4 +1,4 @@
-// The CPU executor with the test's own kernels: thread indices, barriers, asynchronous copies,
+// The CPU executor with kernels of the test: thread indices, barriers, asynchronous copies,
 // streams, graphs, memory, errors.
 #include <gmock/gmock.h>
 
@@ -48,7 +48,7 @@ TEST(HostExecutor, EveryThreadOfEveryBlockRunsOnce) {
   }
 }
 
-// In each of many rounds every thread writes, waits, and reads its neighbours' values.
+// In each of many rounds every thread writes, waits, and reads the values of its neighbours.
 const char* const kRotate = R"(#include "words/dialect.cuh"
 struct Args { float* to; Int64 n; };
 KERNEL(256, 1) rotate(ARGUMENTS Args args) {
@@ -122,8 +122,8 @@ KERNEL(32, 1) peek(ARGUMENTS Args args) {
   for (const float x : to) ASSERT_EQ(x, 0.0f) << "a NaN equals nothing";
 }
 
-// to[0]: the copy's destination right after the issue; to[1]: after waiting for all but one group;
-// to[2]: after waiting for all.
+// to[0]: the copy's destination right after the issue; to[1]: after the wait for all but one group;
+// to[2]: after the wait for all groups.
 TEST(HostExecutor, AsynchronousCopiesPoisonAtOnceAndLandAtTheWait) {
   HostKernels host;
   const auto kernel = host.load("copies", R"(#define PREFETCH 3
@@ -277,7 +277,7 @@ TEST(HostCompiler, ASourceThatIsRefusedIsDataAndItsLogNamesTheLine) {
   EXPECT_THAT(missing.log, HasSubstr("absent"));
 }
 
-// The preprocessor would take 0, so a kernel without its parameter would compile.
+// The preprocessor would take 0 for a missing parameter, so that the kernel would compile.
 TEST(HostCompiler, AParameterThatAKernelAsksForAndIsNotGivenIsAnError) {
   HostKernels host;
   const std::string source =

@@ -1,5 +1,5 @@
-// Faults of the system during a compile for the CPU: one more attempt in another place, and no
-// blame on the kernel.
+// Faults of the system during a compile for the CPU: the compile is repeated once in another place,
+// and the kernel is not blamed.
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
@@ -26,7 +26,7 @@ class HostFaults : public test::ScriptedCompilerTest {
       return std::string(to_string(error.kind())) + ": " + error.what();
     }
   }
-  /// Runs a line at the first compile only.
+  /// A line that runs at the first compile only.
   static std::string once(const std::string& line) {
     return "if [[ ! -e $TEST_FOLDER/once ]]; then touch $TEST_FOLDER/once\n" + line +
            "\nfi\nreal \"$@\"";
@@ -96,8 +96,8 @@ TEST_F(HostFaults, WithoutABinaryItWasNotCompiled) {
   EXPECT_THAT(compiled(), AllOf(testing::StartsWith("transient: "), HasSubstr("is gone")));
 }
 
-/// The child's file size limit acts like a nearly full disk: too small first for the sources, then
-/// for the assembler's output, then for the linker's.
+/// The child's file size limit acts like a nearly full disk. It is too small first for the sources,
+/// then for the assembler's output, then for the linker's.
 TEST_F(HostFaults, AFullTemporaryFolderIsNotTheKernelsFault) {
   for (const rlim_t bytes : {1000, 9000, 14000}) {
     const pid_t child = in_child([&] {

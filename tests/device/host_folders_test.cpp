@@ -1,4 +1,4 @@
-// Temporary folders: those of dead processes are swept and their compilers ended; those of living
+// Temporary folders: those of dead processes are removed and their compilers ended; those of living
 // processes stay.
 #include <gmock/gmock.h>
 
@@ -46,7 +46,7 @@ TEST_F(HostFolders, AKilledCompileLeavesNothingAfterTheNextStart) {
 TEST_F(HostFolders, TheFirstFolderOfAProcessSweeps) {
   stale_folder();
   ASSERT_EQ(folders(), 1);
-  // In a new process: this one has swept already.
+  // In a new process, because this one has removed stale folders already.
   EXPECT_EQ(end_of(in_child([] {
               execl("/proc/self/exe", "test", "--gtest_also_run_disabled_tests",
                     "--gtest_filter=NewProcess.DISABLED_MakesAFolder", nullptr);
@@ -92,7 +92,7 @@ TEST_F(HostFolders, WhatIsNotOursStays) {
   EXPECT_TRUE(fs::exists(file("elsewhere")));
 }
 
-/// The working folder of a person's shell is no reason to end it.
+/// A shell whose working folder is the stale folder must not be ended.
 TEST_F(HostFolders, AProcessThatOnlyStandsInTheFolderLives) {
   const fs::path stale = stale_folder();
   const pid_t child = in_child([&] {

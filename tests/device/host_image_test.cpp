@@ -1,5 +1,5 @@
-// Images of the CPU executor as files and as loaded code: which are loaded, from where, and what
-// they leave behind.
+// Images of the CPU executor as files and as loaded code: which of them load, from where, and what
+// remains afterwards.
 #include <gmock/gmock.h>
 
 #include <cstdlib>
@@ -35,7 +35,7 @@ Image image_with_constructor() {
   return HostKernels().compile("write_one", kWithConstructor).image.value();
 }
 
-/// The mark's bytes in the binary.
+/// The bytes of the mark in the binary.
 std::uint8_t* mark_in(Image& image) {
   const Binary section = elf_section(image.binary, TILEWISE_MARK_SECTION);
   EXPECT_GE(section.size(), sizeof(tilewise_host::ImageMark));

@@ -9,13 +9,13 @@
 
 namespace tilewise::test {
 
-/// The source tree's kernel dialect (device/ does not depend on templates/).
+/// The kernel dialect of the source tree (device/ does not depend on templates/).
 inline std::string dialect_text() {
   std::ifstream file(std::string(TILEWISE_SOURCE_DIR) + "/templates/words/dialect.cuh");
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The CPU with kernels of a test: source NAME.cu with the entry NAME.
+/// The CPU with a test's own kernels: source NAME.cu with the entry NAME.
 class HostKernels {
  public:
   explicit HostKernels(const host::HostOptions& options = {}, const std::string& flags = "-O1")

@@ -47,8 +47,8 @@ TEST_P(HostTma, MapsHaveTheLimitsOfTheDriver) { test::check_map_limits(*device_)
 TEST_P(HostTma, OneLaneOfAWarpIsChosen) { test::check_elect_one(machine_); }
 
 /// The error of a kernel of 32 threads with this body. `there` is an mbarrier for one arrival,
-/// `tile` shared memory for a tile of 8 x 4 floats of ones. The body's first line is line 8 of
-/// bad.cu. Writes args.to[threadIdx.x].
+/// `tile` is shared memory for a tile of 8 x 4 floats, all 1. The body's first line is line 8 of
+/// bad.cu. The kernel writes args.to[threadIdx.x].
 std::string complaint(const std::string& body, std::vector<float>* to = nullptr,
                       ThreadOrder order = ThreadOrder::forward) {
   const auto device = host::open_device("host:sm_90a", {order, 5, 1, 0.2});
@@ -247,8 +247,8 @@ TEST(Tma, MapsThatADriverRefusesAreRefused) {
   wrong = right, wrong.dims[1] = (std::int64_t{1} << 32) + 1;
   EXPECT_THAT(refusal(wrong, 176), HasSubstr("a dimension of 4294967297"));
 
-  // The last of four row classes: rows 180 bytes apart, so that every fourth starts at a multiple
-  // of 16 bytes.
+  // The last of four row classes: rows are 180 bytes apart, so every fourth row starts at a
+  // multiple of 16 bytes.
   TensorMapRecipe row_class;
   row_class.dims = {40, 24}, row_class.box = {32, 8}, row_class.row_classes = 4,
   row_class.row_class = 3;

@@ -1,4 +1,4 @@
-// Warp operations on the CPU executor: results, and errors of wrong calls.
+// Warp operations on the CPU executor: results, and errors of invalid calls.
 #include <gmock/gmock.h>
 
 #include "device/cpu/host.hpp"
@@ -28,7 +28,7 @@ TEST_P(HostWarp, VotesCountTheLanesThatTakePart) { test::check_votes(machine_); 
 TEST_P(HostWarp, MatricesAreLoadedIntoTheDocumentedPlaces) { test::check_loads(machine_); }
 TEST_P(HostWarp, FloatsAreRoundedAsDocumented) { test::check_narrow(machine_); }
 
-// Compiles dominate the time, so each thread order runs a share of the cases.
+// Compiles take most of the time, so each thread order runs a share of the cases.
 TEST_P(HostWarp, EachInstructionMultipliesTheDocumentedFragments) {
   const auto hopper = host::open_device("host:sm_90a", {GetParam(), 5, 1, 0.2});
   const Target& target = hopper->info().target;

@@ -24,7 +24,7 @@ INSTANTIATE_TEST_SUITE_P(Orders, HostWgmma,
 
 TEST_P(HostWgmma, TheBlocksOfAClusterShareTiles) { test::check_clusters(machine_); }
 
-// Each case is compiled: the thread orders share them.
+// Each case is compiled, so the thread orders share the cases.
 TEST_P(HostWgmma, EveryLayoutIsMultipliedAsDocumented) {
   const auto cases = test::products_cases();
   for (std::size_t i = static_cast<std::size_t>(GetParam()); i < cases.size(); i += 3)
@@ -33,8 +33,8 @@ TEST_P(HostWgmma, EveryLayoutIsMultipliedAsDocumented) {
 
 TEST_P(HostWgmma, SumsOfEightBitFloatsAreCoarse) { test::check_sums_of_fp8(machine_); }
 
-/// The error of a cluster of two blocks of this body, whose first line is line 9 of bad.cu. `there`
-/// is an mbarrier for one arrival; `args.map` has boxes of 512 bytes.
+/// The error of a cluster of two blocks with this body, whose first line is line 9 of bad.cu.
+/// `there` is an mbarrier for one arrival; `args.map` has boxes of 512 bytes.
 std::string complaint(const std::string& body, std::vector<float>* to_host = nullptr,
                       unsigned threads = 128) {
   const auto device = host::open_device("host:sm_90a", {ThreadOrder::forward, 5, 1, 0.2});
@@ -126,7 +126,7 @@ TEST(Clusters, ATileForABlockThatHasLeft) {
                         "__nanosleep(1);\n" +
                         load),
               HasSubstr("bad.cu:12: reaches into a block of the cluster that has ended"));
-  // The other block ends while its tile is under way.
+  // The other block ends while its tile is in flight.
   EXPECT_THAT(complaint("cluster_barrier();\nif (block_of_cluster() == 0) {\n" + expect + load +
                         "mbarrier_wait(there, 0);\n}"),
               HasSubstr("ends without waiting for the tile that load_tile copies at bad.cu:12"));

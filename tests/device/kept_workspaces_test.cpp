@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
-/// Made-up memory: addresses that are never read.
+/// Fake memory: addresses that are never read.
 struct Memory {
   std::mutex mutex;
   std::set<void*> live;
@@ -37,7 +37,7 @@ struct Memory {
     const std::lock_guard lock(mutex);
     EXPECT_EQ(live.erase(memory), 1u) << "freed twice, or never allocated";
   }
-  /// Takes and gives back; null where take() gives nothing.
+  /// Takes and returns a workspace; null if take() returns none.
   void* used(std::uint64_t stream, std::int64_t bytes) {
     KeptWorkspaces::Kept* kept = workspaces.take(stream, bytes);
     if (!kept) return nullptr;
@@ -58,7 +58,7 @@ TEST(KeptWorkspaces, AStreamHasTheSameMemoryAgainWithoutAnAllocation) {
 
 TEST(KeptWorkspaces, StreamsDoNotShare) {
   Memory memory;
-  // 1 and 65 have the same first place.
+  // 1 and 65 have the same first slot.
   std::set<void*> all;
   for (const std::uint64_t stream : {1u, 2u, 65u, 129u}) all.insert(memory.used(stream, 100));
   EXPECT_EQ(all.size(), 4u);
@@ -97,7 +97,7 @@ TEST(KeptWorkspaces, BoundsAreKept) {
     ++streams;
   EXPECT_EQ(streams, KeptWorkspaces::kMostTotal / KeptWorkspaces::kMostBytes);
   EXPECT_EQ(memory.workspaces.total_bytes(), KeptWorkspaces::kMostTotal);
-  // What a stream has stays usable.
+  // A stream's workspace stays usable.
   EXPECT_NE(memory.used(1, 100), nullptr);
 }
 
@@ -153,7 +153,7 @@ TEST(KeptWorkspaces, IdleOnesAreFreedAndTakenOnesAreNot) {
 
 TEST(KeptWorkspaces, ThreadsOnSharedStreamsNeverHaveOneWorkspaceAtATime) {
   Memory memory;
-  std::array<std::atomic<int>, 1000> users{};  // by allocation
+  std::array<std::atomic<int>, 1000> users{};  // per allocation
   std::atomic<int> taken{0}, twice{0};
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < 4; ++t)

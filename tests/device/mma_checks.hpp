@@ -13,7 +13,7 @@ struct ElementAt {
   int row, column;
 };
 
-/// An instruction of the PTX ISA: the places of element i of lane l's part of A, B and C.
+/// An instruction of the PTX ISA: the positions of element i of lane l's part of A, B and C.
 struct MmaDocument {
   std::string name;  ///< of the wrapper's type
   int m, n, k;
@@ -92,7 +92,7 @@ inline std::vector<MmaDocument> mma_documents() {
   };
 }
 
-/// Multiplies each lane's words as given; 2 x 3 of the instruction's tiles, or one.
+/// Multiplies each lane's words as given, for 2 x 3 instruction tiles or for one.
 inline std::string mma_kernel(const std::string& type) {
   return "#include \"words/mma.cuh\"\ntypedef " + type + R"( Mma;
 struct Args { const Mma::Word* a; const Mma::Word* b; Mma::Sum* c; };
@@ -191,8 +191,9 @@ inline void check_mma(const Machine& machine, const MmaDocument& mma) {
   }
 }
 
-/// Every number of an 8-bit type, once in A and once in B, alone in its row or column and each at
-/// another k, multiplied by ones: the result is the number itself, also NaN and infinities.
+/// Multiplies every number of an 8-bit type by ones, once in A and once in B. It is alone in its
+/// row or column, and each has another k. The result is the number itself, including NaN and
+/// infinities.
 inline void check_every_fp8(const Machine& machine, const MmaDocument& mma) {
   const DType type = mma.name == "MmaE4m3" ? DType::e4m3 : DType::e5m2;
   const auto one = static_cast<std::uint8_t>(mma.encode(1));
@@ -261,7 +262,7 @@ inline double value_of_f16(unsigned bits) {
   return sign * (exponent ? std::ldexp(1024 + mantissa, exponent - 25) : std::ldexp(mantissa, -24));
 }
 
-/// Rounding of all f16 numbers, and of floats of every exponent with random digits.
+/// Checks the rounding of all f16 numbers, and of floats of every exponent with random digits.
 inline void check_narrow(const Machine& machine) {
   std::mt19937 generator(11);
   std::vector<float> from(65536);
@@ -337,7 +338,7 @@ inline Defines fragments_defines(const FragmentsCase& c) {
           {"STEP", c.step}};
 }
 
-/// An exact product of 16-bit matrices, m x n x k = 45 x 39 x 70.
+/// Checks an exact product of 16-bit matrices, m x n x k = 45 x 39 x 70.
 inline void check_fragments(const Machine& machine, const FragmentsCase& c) {
   constexpr int m = 45, n = 39, k = 70;
   constexpr std::uint32_t kSharedBytes = 2 * 32 * 40 * 2;

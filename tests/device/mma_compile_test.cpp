@@ -1,5 +1,5 @@
-// The wrappers of warp and tensor core operations compile for every GPU that has them; for other
-// GPUs the error says why not.
+// The wrappers of warp and tensor core operations compile for every GPU that has them. For other
+// GPUs the error states the reason.
 #include "device/cuda/cuda.hpp"
 #include "tests/device/mma_checks.hpp"
 #include "tests/device/tma_checks.hpp"

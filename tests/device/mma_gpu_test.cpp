@@ -1,4 +1,4 @@
-// Warp and tensor core operations on a GPU: the checks of the CPU executor.
+// Warp and tensor core operations on a GPU: the same checks as on the CPU executor.
 #include "gpu_fixture.hpp"
 #include "tests/device/mma_checks.hpp"
 

@@ -1,4 +1,4 @@
-// NVRTC as the compiler: needs its library, no GPU.
+// NVRTC as the compiler: needs its library but no GPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -70,7 +70,7 @@ TEST_F(NvrtcTest, CompilesForEveryKnownTarget) {
     EXPECT_EQ(image.usage.static_shared_bytes, 512) << result.log;
     EXPECT_EQ(image.usage.spill_bytes, 0);
     EXPECT_GT(image.compile_ms, 0);
-    // A cubin, not PTX: an ELF file.
+    // The image is a cubin, not PTX: an ELF file.
     ASSERT_GT(image.binary.size(), 4u);
     EXPECT_EQ(std::string(image.binary.begin() + 1, image.binary.begin() + 4), "ELF");
   }
@@ -140,7 +140,7 @@ extern "C" __global__ void other(float* x) { x[0] = 1; }
   EXPECT_EQ(other.image->usage.spill_bytes, 0);
 }
 
-// Sums that are read between a product and its wait. The assembler then waits after each product.
+// Sums are read between a product and its wait, so the assembler waits after each product.
 TEST_F(NvrtcTest, AKernelOfWhichWgmmaIsSerialisedIsRefused) {
   const std::string kernel =
       R"(extern "C" __global__ void products(float* to, unsigned long long d, int n) {
@@ -231,7 +231,7 @@ TEST_F(NvrtcTest, FourThreadsCompileAtOnce) {
   EXPECT_EQ(right, std::vector<int>(4, 4));
 }
 
-/// A folder with a link to the real NVRTC, in a layout of the test.
+/// A folder with a link to the real NVRTC, arranged by the test.
 class NvrtcPlaceTest : public NvrtcTest {
  protected:
   void SetUp() override {

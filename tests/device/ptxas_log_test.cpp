@@ -5,14 +5,14 @@
 namespace tilewise::ptxas_log_test {
 namespace {
 
-// Lines before and behind, as in a whole log.
+// Adds lines before and after, as in a whole log.
 std::string in_a_log(const std::string& line) {
   return "ptxas info    : 0 bytes gmem\nptxas info    : Compiling entry function 'wgmma' for "
          "'sm_90a'\n" +
          line + "\nptxas info    : Used 168 registers, used 9 barriers\n";
 }
 
-// Each makes a kernel of wgmma slow without failing to compile.
+// Each message makes a kernel of wgmma slow without failing to compile.
 TEST(PtxasLog, NamesWhatSerialisesWgmma) {
   for (const std::string line :
        {"ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are "

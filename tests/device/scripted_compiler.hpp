@@ -19,7 +19,7 @@
 
 namespace tilewise::test {
 
-/// Polls `holds` for at most ten seconds; returns its last value.
+/// Polls `holds` for at most ten seconds. Returns its last value.
 inline bool soon(const std::function<bool()>& holds) {
   for (int i = 0; i < 1000; ++i) {
     if (holds()) return true;
@@ -54,7 +54,7 @@ class ScriptedCompilerTest : public testing::Test {
                          std::filesystem::directory_iterator());
   }
 
-  /// Compiles kernels by these lines from now on; in them `real` is c++.
+  /// Makes later compiles run these lines, in which `real` is c++.
   void compile_by(const std::string& lines) const {
     std::ofstream script(file("compiler"));
     script << "#!/bin/bash\nreal() { exec c++ \"$@\"; }\n"
@@ -89,7 +89,7 @@ class ScriptedCompilerTest : public testing::Test {
     waitpid(child, &status, 0);
     return status;
   }
-  /// Whether the process with the id in a file is alive.
+  /// Whether the process is alive whose id is in a file.
   bool lives(const std::string& name) const {
     const std::string number = read(name);
     if (number.empty()) return false;

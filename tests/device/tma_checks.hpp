@@ -7,7 +7,8 @@
 
 namespace tilewise::test {
 
-/// Two neighbouring boxes, one after the other into the same stage: phases 0 and 1 of the mbarrier.
+/// Loads two neighbouring boxes one after the other into the same stage: phases 0 and 1 of the
+/// mbarrier.
 inline const char* const kTiles = R"(#include "words/tma.cuh"
 struct Args { TensorMap map; float* to; int x; int y; };
 constexpr int kBytes = BOX_X * BOX_Y * 4;
@@ -36,14 +37,14 @@ struct TilesArguments {
   int x, y;
 };
 
-/// place: of the box in shared memory, bytes, a multiple of 128.
+/// place: byte offset of the box in shared memory, a multiple of 128.
 inline Defines tiles_defines(int swizzle, int place = 0) {
   return {
       {"BOX_X", swizzle ? swizzle / 4 : 12}, {"BOX_Y", 10}, {"SWIZZLE", swizzle}, {"PLACE", place}};
 }
 
-/// A matrix of 24 rows of 40 floats, 44 apart, with elements 1, 2, 3, ... Columns are multiples of
-/// 4 floats, as load_tile requires; boxes are clipped at every edge.
+/// Checks a matrix of 24 rows of 40 floats, 44 apart, with elements 1, 2, 3, ... Columns are
+/// multiples of 4 floats, as load_tile requires; boxes are clipped at every edge.
 inline void check_tiles(const Machine& machine, int swizzle, int place = 0) {
   constexpr int kColumns = 40, kRows = 24, kStride = 44;
   constexpr std::uint32_t kBytes = 4096;
@@ -77,8 +78,8 @@ inline void check_tiles(const Machine& machine, int swizzle, int place = 0) {
   }
 }
 
-/// Strides below 2^40 bytes and up to 2^32 of a dimension can be encoded, no more. Encoding reads
-/// no memory.
+/// Checks that strides below 2^40 bytes and dimensions up to 2^32 can be encoded, but no larger
+/// ones. Encoding reads no memory.
 inline void check_map_limits(Device& device) {
   constexpr std::int64_t kStride = std::int64_t{1} << 40, kSide = std::int64_t{1} << 32;
   const DeviceBuffer buffer(device, 4096);
@@ -107,7 +108,7 @@ inline void check_map_limits(Device& device) {
   EXPECT_FALSE(encoded({4, 2, kSide + 1}, {16, 32}));
 }
 
-/// f32 that TMA rounds to tf32 on the way: each word as found on an H200.
+/// Checks f32 that TMA rounds to tf32 during the copy; each result is that of an H200.
 inline void check_rounded_tiles(const Machine& machine) {
   constexpr std::pair<std::uint32_t, std::uint32_t> kAnswers[] = {
       {0x00000000, 0x00000000}, {0x80000000, 0x80000000}, {0x7f800000, 0x7f800000},
@@ -162,7 +163,7 @@ KERNEL(64, 1) stores(ARGUMENTS Args args) {
 }
 )";
 
-/// The hardware stores whole 16 bytes: of a matrix with 37 columns it writes 40.
+/// Checks stores. The hardware stores whole 16 bytes: of a matrix with 37 columns it writes 40.
 inline void check_stores(const Machine& machine, int swizzle, int columns, int place = 0) {
   constexpr int kRows = 24, kStride = 44;
   const int written = (columns + 3) / 4 * 4;
@@ -194,9 +195,9 @@ inline void check_stores(const Machine& machine, int swizzle, int columns, int p
   }
 }
 
-/// Rows of any length by four row classes: a matrix of 11 rows of 21 floats, 23 apart, `begin`
-/// floats after an aligned address. A tile's elements before the row are not checked; those behind
-/// the matrix are zeros.
+/// Checks rows of any length with four row classes: a matrix of 11 rows of 21 floats, 23 apart,
+/// `begin` floats after an aligned address. A tile's elements before the row are not checked; those
+/// after the matrix are zeros.
 inline void check_row_classes(const Machine& machine, int begin) {
   constexpr int kColumns = 21, kRows = 11, kStride = 23, kRowClasses = 4, kWidth = 12, kHeight = 10;
   constexpr std::uint32_t kBytes = 4096;
@@ -232,7 +233,8 @@ inline void check_row_classes(const Machine& machine, int begin) {
   }
 }
 
-/// Three warps: elect_one elects one lane of each, twice the same, and each warp has its number.
+/// Three warps: elect_one elects one lane of each, the same one twice, and each warp has its
+/// number.
 inline const char* const kElectOne = R"(#include "words/tma.cuh"
 struct Args { int* to; };
 KERNEL(96, 1) chosen(ARGUMENTS Args args) {

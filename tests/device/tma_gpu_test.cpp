@@ -1,4 +1,4 @@
-// Tile loads on a GPU: the checks of the CPU executor.
+// Tile loads on a GPU: the same checks as on the CPU executor.
 #include "gpu_fixture.hpp"
 #include "tests/device/tma_checks.hpp"
 

@@ -28,7 +28,7 @@ inline std::string text_of(const std::string& file) {
 
 using Defines = std::map<std::string, std::int64_t>;
 
-/// Source NAME.cu with the entry NAME, and the dialect's headers.
+/// A request for source NAME.cu with the entry NAME, and the dialect's headers.
 inline CompileRequest dialect_request(const std::string& name, const std::string& text,
                                       const Defines& defines, const Target& target) {
   CompileRequest request{{name + ".cu", name, defines}, text, {}, target};
@@ -65,7 +65,7 @@ struct Machine {
     device.synchronize(nullptr);
     return values;
   }
-  /// Launches one block; the kernel's arguments are `pointers`.
+  /// Launches one block with `pointers` as the kernel's arguments.
   void launch(const LoadedKernel& kernel, unsigned threads, const std::vector<void*>& pointers,
               std::uint32_t shared = 0) const {
     device.launch(kernel, {{1, 1, 1}, {threads, 1, 1}, {}, shared, false}, pointers.data(),
@@ -108,7 +108,7 @@ inline void check_shuffles(const Machine& machine) {
   }
 }
 
-/// With `half`, the lanes of each half warp vote among themselves.
+/// With `half`, the lanes of each half warp vote separately.
 inline const char* const kVotes = R"(#include "words/warp.cuh"
 struct Args { unsigned* to; };
 KERNEL(32, 1) votes(ARGUMENTS Args args) {
@@ -141,7 +141,7 @@ inline void check_votes(const Machine& machine) {
   }
 }
 
-/// Shared memory has each 16-bit element's number as its value. Row r of matrix j begins at element
+/// Shared memory has each 16-bit element's index as its value. Row r of matrix j begins at element
 /// 64 j + 8 r; lane 8 j + r has its address.
 inline const char* const kLoads = R"(#include "words/mma.cuh"
 struct Args { unsigned* to; };

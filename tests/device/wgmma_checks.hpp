@@ -8,8 +8,8 @@
 
 namespace tilewise::test {
 
-/// One warpgroup: the product of a 64 x K and a K x WGMMA_N tile, K elements being 128 bytes, which
-/// TMA copies in panels of SWIZZLE bytes. ADDS: plus `before`.
+/// One warpgroup computes the product of a 64 x K and a K x WGMMA_N tile. K elements are 128 bytes,
+/// which TMA copies in panels of SWIZZLE bytes. With ADDS the kernel adds `before`.
 inline const char* const kProducts = R"(#include "words/cluster.cuh"
 #include "words/wgmma.cuh"
 struct Args { TensorMap left; TensorMap right; float* to; int before; };
@@ -67,8 +67,8 @@ struct ProductsCase {
   bool keep = true;
 };
 
-/// Every major and swizzle of both operands of bf16, and widths that these take; the other types,
-/// whose k is contiguous, by swizzle.
+/// For bf16, every major order and swizzle of both operands, with widths that these allow. For the
+/// other types, whose k is contiguous, every swizzle.
 inline std::vector<ProductsCase> products_cases() {
   std::vector<ProductsCase> cases;
   for (const bool left : {true, false})
@@ -89,7 +89,7 @@ inline std::vector<ProductsCase> products_cases() {
 inline int left_value(int row, int k) { return (row * 7 + k * 3) % 11 - 5; }
 inline int right_value(int column, int k) { return (column * 5 + k * 2) % 13 - 6; }
 
-/// The product of elements left(row, k) and right(column, k), row by row, of a case.
+/// The product of the elements left(row, k) and right(column, k) of a case, row by row.
 template <class LeftValue, class RightValue>
 std::vector<float> product_of(const Machine& machine, const ProductsCase& c, int before,
                               const LeftValue& left_of, const RightValue& right_of) {
@@ -152,8 +152,9 @@ inline void check_products(const Machine& machine, const ProductsCase& c) {
   }
 }
 
-/// Sums of 8-bit floats keep about 14 bits: beside a product of 2^14 others of 0.5 are lost, others
-/// of 4 are not. The CPU executor keeps exactly 14, which is 2 beside 2^14.
+/// Checks that sums of 8-bit floats keep about 14 bits: when added to a product of 2^14, products
+/// of 0.5 are lost, products of 4 are not. The CPU executor keeps exactly 14 bits, which is a unit
+/// of 2 at 2^14.
 inline void check_sums_of_fp8(const Machine& machine) {
   constexpr float kSmall[] = {0.5F, 4, 1, 2, 3, 5, -1, 7}, kKept[] = {0, 4, 0, 2, 2, 4, 0, 6};
   constexpr int kColumns = 64, kDepth = 128;
@@ -169,8 +170,8 @@ inline void check_sums_of_fp8(const Machine& machine) {
   }
 }
 
-/// Clusters of two blocks. Each copies half of a tile of 8 x 8 floats to both, and adds the other's
-/// number to what it writes.
+/// Clusters of two blocks. Each block copies half of a tile of 8 x 8 floats to both blocks, and
+/// adds the other block's number to its results.
 inline const char* const kClusters = R"(#include "words/cluster.cuh"
 struct Args { TensorMap map; float* to; };
 KERNEL(64, 1) clusters(ARGUMENTS Args args) {

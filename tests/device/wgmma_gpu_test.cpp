@@ -1,4 +1,4 @@
-// Products of warpgroups and clusters on a GPU: the checks of the CPU executor.
+// Products of warpgroups and clusters on a GPU: the same checks as on the CPU executor.
 #include "gpu_fixture.hpp"
 #include "tests/device/wgmma_checks.hpp"
 

@@ -1,4 +1,4 @@
-// The numbers of drop_in/abi.hpp are those of NVIDIA's headers, where these are installed.
+// The numbers of drop_in/abi.hpp are those of NVIDIA's headers, if these are installed.
 #include "drop_in/abi.hpp"
 
 #include <gtest/gtest.h>

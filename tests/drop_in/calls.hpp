@@ -9,10 +9,10 @@
 #include "drop_in/abi.hpp"
 #include "tilewise/call.hpp"
 
-/// The calls that the drop-in answers, as values, and how they are made.
+/// The calls that the drop-in answers, as values, and functions that make them.
 namespace tilewise::drop_in {
 
-// cublasComputeType_t and cublasMath_t that are passed through.
+// Values of cublasComputeType_t and cublasMath_t that are passed through.
 inline constexpr int kCompute16Pedantic = 65, kCompute32Pedantic = 69, kCompute64Pedantic = 71,
                      kCompute32Fast16 = 74;
 inline constexpr int kPedanticMath = 2;
@@ -22,13 +22,13 @@ inline constexpr int kLtRowMajor = 1, kLtRelu = 2;
 /// in the accumulator, and operands of f32 and f64 are not exact in a lower precision.
 struct Kind {
   int operand, result, compute, scalar;
-  const char* plain;  ///< the function of these types, without its suffix; null: the _ex ones
+  const char* plain;  ///< function of these types, without suffix; null: the _ex functions
   int most_a, most_b;
   bool lt_only = false;    ///< 8-bit floats
-  bool fast_sums = false;  ///< of these
-  bool answered = true;    ///< false: more is asked for than the drop-in does
+  bool fast_sums = false;  ///< only for 8-bit floats
+  bool answered = true;    ///< false: the drop-in does not support the arithmetic
 };
-inline constexpr int kWide = 1 << 30;  // no f32
+inline constexpr int kWide = 1 << 30;  // more bits than f32 has
 inline constexpr Kind kKinds[] = {
     {kF32, kF32, kCompute32, kF32, "cublasSgemm", 4095, 2},
     {kF64, kF64, kCompute64, kF64, "cublasDgemm", kWide, 2},
@@ -48,12 +48,12 @@ inline constexpr Kind kKinds[] = {
     {kF64, kF64, kCompute64Pedantic, kF64, nullptr, kWide, 2, false, false, false},
 };
 
-/// A matrix of a call. `order` is cublasLt's.
+/// A matrix of a call. `order` is cublasLt's order.
 struct Operand {
   int type = 0;
   std::int64_t rows = 0, columns = 0, ld = 0, stride = 0;
   int order = kLtColumnMajor;
-  std::int64_t at = 0;  ///< where it begins in the memory of the calls, in bytes
+  std::int64_t at = 0;  ///< offset of the matrix in the memory of the calls, in bytes
 
   std::int64_t line() const { return order == kLtColumnMajor ? rows : columns; }
   std::int64_t lines() const { return order == kLtColumnMajor ? columns : rows; }
@@ -71,14 +71,14 @@ struct RandomCall {
   Operand addend;      ///< cublasLt's C
   bool apart = false;  ///< the addend is not C
   alignas(8) std::array<std::byte, 8> alpha{}, beta{};
-  std::int64_t scalars_at = -1;  ///< in the memory of the calls; below 0: on the host
+  std::int64_t scalars_at = -1;  ///< offset in the memory of the calls; below 0: on the host
   int math = kDefaultMath;
   int algorithm = kAnyAlgorithm;
   int epilogue = kLtNoEpilogue;
   int multiprocessors = 0;
   std::size_t stream = 0;
   bool without_handle = false;
-  bool answered = true;  ///< what the drop-in is to do
+  bool answered = true;  ///< whether the drop-in must answer the call
   std::string text() const;
 };
 
@@ -99,7 +99,7 @@ inline std::string RandomCall::text() const {
          (epilogue == kLtNoEpilogue ? "" : ", an epilogue") + (without_handle ? ", no handle" : "");
 }
 
-/// One library's functions.
+/// The functions of one library.
 struct Functions {
   void* library;
   template <class Function>
@@ -126,7 +126,7 @@ using LtMatmul = Status(Handle, const LtProduct*, const void*, const void*, cons
                         const void*, const LtMatrix*, const void*, const void*, const LtMatrix*,
                         void*, const LtMatrix*, const void*, void*, std::size_t, CUstream_st*);
 
-/// cublasLt's descriptors of a call. Empty where cublasLt refuses one.
+/// cublasLt's descriptors of a call. Empty if cublasLt refuses one.
 class Described {
  public:
   Described(const Functions& cublas, const RandomCall& call) : cublas_(cublas) {
@@ -159,7 +159,7 @@ class Described {
   }
 
   LtProduct* product = nullptr;
-  std::array<LtMatrix*, 4> matrices{};  ///< of A, B, C, D
+  std::array<LtMatrix*, 4> matrices{};  ///< for A, B, C, D
 
  private:
   LtMatrix* describe(const Operand& x, std::int64_t batch) const {
@@ -180,13 +180,13 @@ class Described {
   const Functions& cublas_;
 };
 
-/// Where a call's memory is.
+/// The memory of the calls.
 struct Memory {
   std::byte* operands;
   std::byte* results;
 };
 
-/// By one library's functions with a handle. `described`: of a call of Form::lt.
+/// Calls one library's functions with a handle. `described`: the descriptors of a call of Form::lt.
 class Caller {
  public:
   Caller(const Functions& from, Handle handle, const RandomCall& call, const Memory& memory)

@@ -1,4 +1,4 @@
-// The functions of cuBLAS as a program calls them: this executable finds libtilewise_cublas.so
+// The functions of cuBLAS as called by a program: this executable finds libtilewise_cublas.so
 // before the cuBLAS of programs/fake_cublas.cpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -56,12 +56,12 @@ namespace {
 
 using testing::HasSubstr;
 
-/// One program runs each test: the drop-in of the process reads the environment once.
+/// Each test runs in its own process, because the drop-in reads the environment once per process.
 class EntriesTest : public TunedTest {
  protected:
   void SetUp() override {
     TunedTest::SetUp();
-    set("ASAN_OPTIONS", "verify_asan_link_order=0");  // this build's library is preloaded
+    set("ASAN_OPTIONS", "verify_asan_link_order=0");  // the library of this build is preloaded
     ASSERT_EQ(cublasCreate_v2(&handle_), kSuccess);
   }
   void TearDown() override { cublasDestroy_v2(handle_); }
@@ -83,7 +83,7 @@ class EntriesTest : public TunedTest {
       }
     return true;
   }
-  /// Calls that reached cuBLAS since the last time.
+  /// The number of calls that reached cuBLAS since the last query.
   int reached() {
     const int all = fake_cublas_products();
     return all - std::exchange(reached_, all);
@@ -116,12 +116,12 @@ TEST_F(EntriesTest, AnswersWhereTheRecordIsFasterThanCublas) {
             kSuccess);
   EXPECT_TRUE(is_right(kFaster));
   EXPECT_EQ(reached(), 0);
-  // An algorithm that is asked for by its number is cuBLAS's.
+  // cuBLAS computes a call that names an algorithm by its number.
   EXPECT_EQ(cublasGemmEx(handle_, 0, 0, kM, kFaster, kK, &alpha_, a_.data(), kF32, kM, b_.data(),
                          kF32, kK, &beta_, c_.data(), kF32, kM, kCompute32, 3),
             kSuccess);
   EXPECT_EQ(reached(), 1);
-  // Batches have records of their own.
+  // Batches have their own records.
   std::fill(c_.begin(), c_.end(), -1.0F);
   EXPECT_EQ(cublasSgemmStridedBatched(handle_, 0, 0, kM, kFaster, kK, &alpha_, a_.data(), kM, 0,
                                       b_.data(), kK, 0, &beta_, c_.data(), kM, kM * kFaster, 3),
@@ -129,10 +129,10 @@ TEST_F(EntriesTest, AnswersWhereTheRecordIsFasterThanCublas) {
   EXPECT_TRUE(is_right(kFaster));
   EXPECT_TRUE(std::equal(c_.begin(), c_.begin() + kM * kFaster, c_.begin() + 2 * kM * kFaster));
   EXPECT_EQ(reached(), 0);
-  // Another layout and another leading dimension's alignment are other problems.
+  // Another layout, or a leading dimension with another alignment, makes another problem.
   EXPECT_EQ(multiply(kFaster, kTransposed), kSuccess);
   EXPECT_EQ(reached(), 1);
-  // beta reads C.
+  // The product reads C if beta is not 0.
   EXPECT_EQ(multiply(kFaster), kSuccess);
   const std::vector<float> before = c_;
   EXPECT_EQ(multiply(kFaster, 0, 0, 1), kSuccess);
@@ -175,7 +175,7 @@ TEST_F(EntriesTest, PassesOnWhatTheHandleSays) {
   cublasSetMathMode(handle_, kNoReducedSums);
   EXPECT_EQ(multiply(kFaster), kSuccess);
   EXPECT_EQ(reached(), 0);
-  // cuBLAS's own status for bad arguments.
+  // cuBLAS returns its own status for bad arguments.
   EXPECT_EQ(multiply(-1), 7);
   EXPECT_EQ(reached(), 1);
 }
@@ -201,7 +201,7 @@ TEST_F(EntriesTest, AnswersCublasLtWithoutAnEpilogue) {
   EXPECT_EQ(call(c_.data()), kSuccess);
   EXPECT_TRUE(is_right(kFaster));
   EXPECT_EQ(reached(), 0);
-  EXPECT_EQ(call(a_.data()), kSuccess);  // beta is 0: C is not read
+  EXPECT_EQ(call(a_.data()), kSuccess);  // beta is 0, so C is not read
   EXPECT_EQ(reached(), 0);
   beta_ = 1;
   EXPECT_EQ(call(a_.data()), kSuccess);
@@ -227,7 +227,7 @@ TEST_F(EntriesTest, AnswersCublasLtWithoutAnEpilogue) {
 
 TEST_F(EntriesTest, FaultsAreCublasToAnswerAndSaidOnce) {
   std::ofstream(database()) << "no database at all, but long enough to be looked at";
-  // A process opens its database once; ctest runs each test in a process of its own.
+  // A process opens its database once; ctest runs each test in its own process.
   if (tilewise_drop_in_answered() > 0) GTEST_SKIP() << "this process has its database";
   testing::internal::CaptureStderr();
   for (int i = 0; i < 3; ++i) {
@@ -247,7 +247,7 @@ TEST_F(EntriesTest, PreloadedItAnswersAProgramThatKnowsCublasAlone) {
   set("TILEWISE_DROP_IN_REPORT", "1");
   const cli_test::Result result = run_program(TILEWISE_DROP_IN_APP, {});
   EXPECT_EQ(result.status, 0) << result.err;
-  // The child of the fork passes its product on, in a process of its own.
+  // The forked child passes its product on, in its own process.
   EXPECT_EQ(result.out, "reached cuBLAS: 1\n");
   EXPECT_THAT(result.err, HasSubstr("4 products of cuBLAS: 3 answered, 1 passed through"));
   set("TILEWISE_DROP_IN", "0");
@@ -269,7 +269,7 @@ TEST_F(EntriesTest, ItsProductsAreRecordedTunedAndSaidToGain) {
                 "naive", "--max-evaluations", "1", "--budget", "20s", "--json"})
         .json();
   };
-  EXPECT_FALSE(tune().contains("application"));  // nothing was measured beside
+  EXPECT_FALSE(tune().contains("application"));  // no problem was measured with it
   {
     Database stored = Database::open(database());
     for (const Winner& winner : stored.winners()) {
@@ -286,7 +286,7 @@ TEST_F(EntriesTest, ItsProductsAreRecordedTunedAndSaidToGain) {
   EXPECT_EQ(gain.at("problems"), 2);
   EXPECT_EQ(gain.at("faster"), 1);
   EXPECT_LT(gain.at("ours_ms"), gain.at("cublas_ms"));
-  // Words are the program's as they are written, and a list stays where nothing was recorded.
+  // The program's arguments are passed unchanged, and a list stays if nothing was recorded.
   const cli_test::Result echo = run({"record", "-o", list, "--", "/bin/echo", "[a,b]", "--flag"});
   EXPECT_EQ(echo.out, "[a,b] --flag\n");
   EXPECT_THAT(echo.err, HasSubstr("is as it was"));
@@ -294,7 +294,7 @@ TEST_F(EntriesTest, ItsProductsAreRecordedTunedAndSaidToGain) {
   EXPECT_THAT(run({"record", "-o", "/dev/null/x.csv", "--", "/bin/true"}).err,
               HasSubstr("cannot write '/dev/null/x.csv'"));
   EXPECT_NE(run({"record"}).status, 0);
-  // The exit status is the program's. A program that does not exist is an error.
+  // The exit status is the program's. A missing program is an error.
   EXPECT_EQ(run({"record", "-o", list, "--", "/bin/false"}).status, 1);
   const cli_test::Result missing = run({"record", "-o", list, "--", "/nonexistent"});
   EXPECT_NE(missing.status, 0);
@@ -309,7 +309,7 @@ TEST_F(EntriesTest, SignalsEndTheProgramAndWhatItMadeIsWritten) {
         start({"record", "-o", list, "--", TILEWISE_DROP_IN_APP, "wait"}, "/dev/null");
     for (int i = 0; i < 2000 && read(file("stdout")).empty(); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    // SIGTERM is for `record`; the others are for its group, as a terminal's are.
+    // SIGTERM is sent to `record`, the others to its process group, as a terminal does.
     if (signal != SIGTERM) {
       const std::string children = "/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid);
       const pid_t program = std::atoi(read(children + "/children").c_str());
@@ -333,8 +333,8 @@ TEST_F(EntriesTest, RecordingGoesOnBesideADamagedDatabase) {
   EXPECT_THAT(recorded.err, HasSubstr("2 problems, 4 calls"));
 }
 
-/// What ld.so takes apart in LD_PRELOAD, in the library's path, in that of temporary files, or in
-/// both.
+/// Characters that ld.so splits in LD_PRELOAD: in the library's path, in the path of temporary
+/// files, or in both.
 TEST_F(EntriesTest, AnyPathOfTheLibraryIsPreloaded) {
   set("TILEWISE_DROP_IN_DEVICE", "host");
   const std::string list = file("list.csv").string();
@@ -357,7 +357,7 @@ TEST_F(EntriesTest, AnyPathOfTheLibraryIsPreloaded) {
   }
 }
 
-/// grep prints which signals it was started with ignored.
+/// grep prints the signals that were ignored when it started.
 TEST_F(EntriesTest, TheProgramHasTheSignalsIgnoredThatRecordBeganWith) {
   for (const char* names : {"HUP", "INT", "QUIT", "TERM", "PIPE", "CHLD", "USR1",
                             "HUP INT QUIT TERM PIPE CHLD USR1 ALRM"}) {

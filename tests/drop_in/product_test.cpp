@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kOperations[] = {kNotTransposed, kTransposed, kConjugate};
 
-/// C[i, j] of a product in cuBLAS's terms, of f64 matrices.
+/// C[i, j] of a product in cuBLAS's terms, with f64 matrices.
 double column_major(const Gemm& gemm, std::int64_t of, std::int64_t i, std::int64_t j) {
   const auto at = [&](const Matrix& x, std::int64_t row, std::int64_t column) {
     return static_cast<const double*>(x.data)[of * x.stride + column * x.ld + row];
@@ -62,7 +62,7 @@ TEST(Product, IsTheSameProductInRowMajorTerms) {
     for (std::int64_t of = 0; of < gemm.batch; ++of)
       for (std::int64_t row = 0; row < gemm.m; ++row)
         for (std::int64_t column = 0; column < gemm.n; ++column)
-          // C^T: our row is cuBLAS's column, at the same place in memory.
+          // C^T: a row of ours is a column of cuBLAS's, at the same place in memory.
           ASSERT_EQ(row_major(product, of, column, row), column_major(gemm, of, row, column))
               << to_string(product.problem);
   }
@@ -149,7 +149,7 @@ TEST(Product, LeavesToCublasWhatCublasRefuses) {
   Gemm overlapping = good;
   overlapping.c.data = memory + 7;
   EXPECT_EQ(product_of(overlapping, kDefaultMath, product), Why::overlap);
-  overlapping.c.data = memory + 8;  // behind A and B
+  overlapping.c.data = memory + 8;  // after A and B
   EXPECT_EQ(product_of(overlapping, kDefaultMath, product), Why::none);
 }
 
@@ -167,7 +167,7 @@ TEST(Product, AnswersAResultBesideItsOperandInOneMatrix) {
             .beta = matrix};
   Product product;
   EXPECT_EQ(product_of(gemm, kDefaultMath, product), Why::none);
-  gemm.c.data = matrix + 3;  // its first row is A's last
+  gemm.c.data = matrix + 3;  // the first row of C is the last row of A
   EXPECT_EQ(product_of(gemm, kDefaultMath, product), Why::overlap);
 }
 

@@ -1,4 +1,4 @@
-// Which calls are passed through without a further look.
+// Which calls are passed through without a further check.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -14,7 +14,7 @@
 namespace tilewise::drop_in {
 namespace {
 
-/// Calls of all kinds and operations, with sizes up to 2^40. Their memory is made up.
+/// Calls of all kinds and operations, with sizes up to 2^40. Their addresses are made up.
 class AnyCall {
  public:
   Gemm operator()() {

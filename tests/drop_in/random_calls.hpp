@@ -23,27 +23,28 @@
 #include "tilewise/number.hpp"
 #include "vocabulary/problem.hpp"
 
-/// Random calls of all forms, answered by the drop-in and by cuBLAS itself.
+/// Random calls of all forms, computed by the drop-in and by cuBLAS itself.
 namespace tilewise::drop_in {
 
 inline DType dtype(int type) { return cuda::type_of_blas(type).value(); }
 
-/// What decides on the kernel of a call. Calls share shapes, since each has a kernel to compile.
+/// The properties that determine the kernel of a call. Calls share shapes, because each shape has a
+/// kernel to compile.
 struct Shape {
   const Kind* kind = nullptr;
   int op_a = 0, op_b = 0;
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
-  std::array<std::int64_t, 3> unit{};  ///< of A, B, C: addresses, ld and strides are multiples
+  std::array<std::int64_t, 3> unit{};  ///< of A, B, C: divides addresses, ld and strides
 };
 
-/// Memory of many calls, on the host; bytes that are in no matrix are NaN in every type.
+/// Memory of many calls, on the host. Bytes outside of matrices are NaN in every type.
 class Arena {
  public:
   explicit Arena(std::int64_t bytes) : bytes_(static_cast<std::size_t>(bytes), kNan) {}
   std::byte* data() { return bytes_.data(); }
   std::int64_t used() const { return used_; }
   std::int64_t left() const { return static_cast<std::int64_t>(bytes_.size()) - used_; }
-  /// The offset of `bytes`, which begin 256-byte aligned and end before the next.
+  /// The offset of `bytes` bytes, which start 256-byte aligned and do not overlap the next ones.
   std::int64_t take(std::int64_t bytes) {
     return std::exchange(used_, (used_ + bytes + 511) & ~255);
   }
@@ -60,8 +61,9 @@ class Arena {
 
 class RandomCalls : public testing::Test {
  protected:
-  /// Of the first of the libraries that opens. False where none does. `most`: about the largest
-  /// size. `bytes`: of the calls that are enqueued before their results are compared.
+  /// Starts with the first of the libraries that opens. False if none opens. `most`: the
+  /// approximate largest size. `bytes`: memory of the calls that are enqueued before their results
+  /// are compared.
   bool start(std::unique_ptr<Device> device, const std::vector<std::string>& libraries, int shapes,
              int most, std::int64_t bytes) {
     device_ = std::move(device);
@@ -69,7 +71,7 @@ class RandomCalls : public testing::Test {
       if (!cublas_.library) cublas_.library = dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL);
     if (!cublas_.library) return false;
     setenv("TILEWISE_DROP_IN_ALWAYS", "1", 1);
-    // Where this program was copied to another machine, a variable says where the library is.
+    // If this program was copied to another machine, a variable has the path of the library.
     const char* const named = std::getenv("TILEWISE_DROP_IN_LIBRARY");
     ours_.library = dlopen(named ? named : TILEWISE_CUBLAS_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     EXPECT_NE(ours_.library, nullptr) << dlerror();
@@ -91,7 +93,7 @@ class RandomCalls : public testing::Test {
 
   int draw(int first, int last) { return std::uniform_int_distribution(first, last)(generator_); }
   bool one_in(int count) { return draw(1, count) == 1; }
-  /// Log-uniform.
+  /// A log-uniform size.
   int size(int most) {
     return static_cast<int>(std::exp2(
         std::uniform_real_distribution<>(0, std::log2(static_cast<double>(most) + 1))(generator_)));
@@ -99,11 +101,11 @@ class RandomCalls : public testing::Test {
 
   bool is_supported(const Kind& kind) const;
   Shape draw_shape(int most);
-  /// The problems of the shapes that the drop-in answers.
+  /// The problems of those shapes that the drop-in answers.
   std::vector<Problem> problems() const;
   RandomCall draw_call();
   void compare(int calls);
-  /// TILEWISE_RANDOM_CALLS, or `otherwise`.
+  /// TILEWISE_RANDOM_CALLS, or `otherwise` if it is not set.
   static int count(int otherwise) {
     const char* const asked = std::getenv("TILEWISE_RANDOM_CALLS");
     return asked ? std::atoi(asked) : otherwise;
@@ -121,7 +123,7 @@ class RandomCalls : public testing::Test {
                       const std::string& what);
 
   std::mt19937 generator_{1};
-  std::map<std::pair<int, int>, std::vector<std::byte>> numbers_;  // by type and the largest
+  std::map<std::pair<int, int>, std::vector<std::byte>> numbers_;  // by type and largest number
   Functions cublas_{}, ours_{};
   Handle handle_ = nullptr;
   std::vector<const Kind*> kinds_;
@@ -129,12 +131,12 @@ class RandomCalls : public testing::Test {
   std::array<Stream, 3> streams_;
   std::unique_ptr<Arena> operands_, results_;
   DeviceBuffer on_device_, theirs_, mine_;
-  std::uint64_t answered_ = 0, refused_ = 0;  // products to be answered; that cuBLAS has not
+  std::uint64_t answered_ = 0, refused_ = 0;  // products to be answered; refused by cuBLAS
   static constexpr int kMostFailed = 20;
   int failed_ = 0;  // calls with a wrong result
 };
 
-/// What is only passed through needs no kernel.
+/// Kinds that are only passed through need no kernel.
 inline bool RandomCalls::is_supported(const Kind& kind) const {
   if (!kind.answered) return true;
   Problem problem;
@@ -154,7 +156,8 @@ inline Shape RandomCalls::draw_shape(int most) {
   do shape.kind = kinds_[static_cast<std::size_t>(draw(0, static_cast<int>(kinds_.size()) - 1))];
   while (!shape.kind->answered && !one_in(4));
   const Kind& kind = *shape.kind;
-  // cuBLAS takes int8 in multiples of 4 alone, cublasLt 8-bit floats in multiples of 16 bytes.
+  // cuBLAS takes int8 only in multiples of 4, cublasLt takes 8-bit floats only in multiples of 16
+  // bytes.
   const int step = kind.lt_only ? 16 : kind.operand == kI8 ? 4 : 1;
   // A few are larger than a tile or two.
   if (one_in(64)) most *= 4;
@@ -209,7 +212,7 @@ inline std::vector<Problem> RandomCalls::problems() const {
   return problems;
 }
 
-/// Random whole numbers of a type, up to `most`.
+/// Random whole numbers of a type, of at most `most`.
 inline const std::vector<std::byte>& RandomCalls::numbers(int type, int most) {
   std::vector<std::byte>& made = numbers_[{type, most}];
   if (!made.empty()) return made;
@@ -221,7 +224,7 @@ inline const std::vector<std::byte>& RandomCalls::numbers(int type, int most) {
   return made;
 }
 
-/// Draws ld, stride and address of a matrix and fills it. Nothing is in it where `most` is 0.
+/// Draws ld, stride and address of a matrix and fills it. With `most` = 0 the matrix stays empty.
 inline void RandomCalls::place(Operand& x, std::int64_t unit, const RandomCall& call, int most,
                                Arena& arena) {
   const std::int64_t bytes = bytes_of(dtype(x.type));
@@ -244,7 +247,7 @@ inline void RandomCalls::place(Operand& x, std::int64_t unit, const RandomCall& 
     }
 }
 
-/// An argument that cuBLAS refuses.
+/// Makes an argument one that cuBLAS refuses.
 inline void RandomCalls::spoil(RandomCall& call) {
   call.answered = false;
   const int what = draw(0, call.form == Form::lt ? 3 : 6);
@@ -300,7 +303,7 @@ inline RandomCall RandomCalls::draw_call() {
     call.answered = false;
     call.a.order = draw(0, 1), call.b.order = draw(0, 1), call.c.order = kLtRowMajor;
   }
-  // cuBLAS takes integers' alpha and beta of 0 and 1 alone.
+  // cuBLAS takes only 0 and 1 as alpha and beta of integers.
   const bool whole = kind.scalar == kI32;
   const double alpha =
       std::array{1.0, 1.0, 0.0, -1.0, 2.0, 0.5}[static_cast<std::size_t>(draw(0, whole ? 2 : 5))];
@@ -343,7 +346,7 @@ inline void RandomCalls::call_both(const RandomCall& call, const std::string& wh
   set("cublasSetSmCountTarget", call.multiprocessors);
   std::optional<Described> described;
   if (call.form == Form::lt) described.emplace(cublas_, call);
-  if (described && !described->is_whole()) return;  // cublasLt refuses a description
+  if (described && !described->is_whole()) return;  // cublasLt refuses a descriptor
   const auto multiply = [&](const Functions& from, const DeviceBuffer& results) {
     const Memory memory{static_cast<std::byte*>(on_device_.data()),
                         static_cast<std::byte*>(results.data())};
@@ -351,7 +354,7 @@ inline void RandomCalls::call_both(const RandomCall& call, const std::string& wh
   };
   const Status theirs = multiply(cublas_, theirs_), mine = multiply(ours_, mine_);
   answered_ += call.answered;
-  // What cuBLAS does not multiply was never measured beside it, and is answered only here.
+  // Products that cuBLAS does not support were never measured with it; they are answered only here.
   constexpr Status kNotSupported = 15;
   compared = !(theirs == kNotSupported && mine == kSuccess &&
                (call.kind->operand == kI8 || call.kind->lt_only));
@@ -363,12 +366,12 @@ inline void RandomCalls::call_both(const RandomCall& call, const std::string& wh
 
 inline void RandomCalls::compare_result(const RandomCall& call, const std::byte* theirs,
                                         const std::byte* mine, const std::string& what) {
-  // cublasLt takes a C whose columns overlap; what they hold then is not defined.
+  // cublasLt accepts a C whose columns overlap, with undefined contents.
   if (call.c.ld < call.c.line()) return;
   const DType type = dtype(call.kind->result);
-  // Operands and products are whole numbers: sums are exact. A 16-bit result of cuBLAS may be
-  // rounded from partial sums that were rounded, of the size of a sum of k random products of -4 to
-  // 4 (6.7 sqrt(k)); sums in f16 are rounded at each step.
+  // Operands and products are whole numbers, so sums are exact. cuBLAS may round a 16-bit result
+  // from rounded partial sums, whose size is that of a sum of k random products of -4 to 4 (6.7
+  // sqrt(k)). Sums in f16 are rounded at each step.
   const double unit = type == DType::f16 ? 0x1p-10 : type == DType::bf16 ? 0x1p-7 : 0;
   const double alpha = to_double(dtype(call.kind->scalar), call.alpha.data());
   const double partial = 16 * std::sqrt(static_cast<double>(call.k)) * std::abs(alpha) *
@@ -391,7 +394,7 @@ inline void RandomCalls::compare_result(const RandomCall& call, const std::byte*
   }
 }
 
-/// Enqueues calls whose memory is in the arenas, and compares the results.
+/// Enqueues calls whose memory is in the arenas and compares the results.
 inline void RandomCalls::run(const std::vector<RandomCall>& calls, int first) {
   const auto upload = [&](const DeviceBuffer& to, Arena& from) {
     device_->copy_to_device(to.data(), from.data(), from.used(), nullptr);
@@ -430,7 +433,7 @@ inline void RandomCalls::compare(int calls) {
     batch.clear();
     operands_->clear(), results_->clear();
   }
-  // cuBLAS is not compared with itself.
+  // cuBLAS must not be compared with itself.
   EXPECT_EQ(ours_.get<std::uint64_t()>("tilewise_drop_in_answered")(), answered_);
   EXPECT_GT(answered_, static_cast<std::uint64_t>(calls) / 3);
   EXPECT_LE(refused_, static_cast<std::uint64_t>(calls) / 20);

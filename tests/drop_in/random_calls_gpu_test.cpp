@@ -16,8 +16,8 @@
 namespace tilewise::drop_in {
 namespace {
 
-/// Compiles the kernels by which the drop-in answers these problems without a database, on all
-/// cores: the drop-in compiles one at a time.
+/// Compiles, on all cores, the kernels with which the drop-in answers these problems without a
+/// database. The drop-in itself compiles one at a time.
 void compile(const std::vector<Problem>& problems, const DeviceInfo& info, ImageCache& cache) {
   const Resolver stored({}, info),
       portfolio({}, info, "", portfolio_for(info),
@@ -53,7 +53,7 @@ TEST_F(RandomCalls, HaveTheResultsOfCublas) {
     GTEST_SKIP() << error.what();
   }
   if (device->info().target.host) GTEST_SKIP() << "no GPU";
-  // Without a database: what ships with the library answers.
+  // Without a database, so the shipped portfolio answers.
   const std::filesystem::path none = testing::TempDir() + "drop_in_random_calls_gpu/none.db";
   setenv("TILEWISE_DB", none.c_str(), 1);
   const int calls = count(2000);

@@ -61,7 +61,7 @@ TEST_F(DropInTest, ReportsAndRecords) {
   EXPECT_THAT(record, HasSubstr("nn,40,24,16,f32,f32,strict,1,16/16/16,12,"));
   EXPECT_THAT(record, HasSubstr(",16,24,24\n"));
   EXPECT_THAT(record, HasSubstr(",16,24,28\n"));
-  // The mean of the first calls, not of what came later.
+  // The mean of the first calls, not of the later ones.
   const auto at = record.find("strict,1,16/16/16,12,");
   const double us =
       std::strtod(record.c_str() + at + std::string("strict,1,16/16/16,12,").size(), nullptr);

@@ -5,12 +5,12 @@
 #include "db/database.hpp"
 #include "tests/cli/program.hpp"
 
-/// A database in which the drop-in finds something, and operands.
+/// A database that serves the drop-in, and operands.
 namespace tilewise::test {
 
-// In cuBLAS's terms; in ours n x m x k.
+// In cuBLAS's terms; in row-major terms n x m x k.
 constexpr int kM = 24, kK = 16;
-// Of these n: one that is faster than cuBLAS, one that is slower, one without a time of cuBLAS.
+// Values of n: faster than cuBLAS, slower, without a time of cuBLAS, not tuned.
 constexpr int kFaster = 40, kSlower = 48, kUnmeasured = 56, kUntuned = 64;
 
 class TunedTest : public cli_test::ProgramTest {
@@ -23,7 +23,7 @@ class TunedTest : public cli_test::ProgramTest {
     setenv("TILEWISE_DROP_IN_DEVICE", "host", 1);
   }
 
-  /// Tunes the problems, one candidate each, and stores a time of cuBLAS beside two.
+  /// Tunes the problems with one candidate each and stores a time of cuBLAS for two of them.
   void tune() {
     for (const char* batch : {"1", "3"})
       ASSERT_EQ(run({"tune", "--device", "host", "--in-process", "--sizes",
@@ -42,7 +42,7 @@ class TunedTest : public cli_test::ProgramTest {
       baseline.measurement = *winner.record.measurement;
       baseline.measurement.median_us *= problem.m == kFaster ? 1.5 : 0.5;
       stored.add(baseline);
-      baseline.variant = "pedantic";  // the fastest way of cuBLAS counts
+      baseline.variant = "pedantic";  // the fastest method of cuBLAS counts
       baseline.measurement.median_us *= 3;
       stored.add(baseline);
     }

@@ -1,4 +1,4 @@
-// A program outside the tree: it has the installed headers and libraries alone.
+// A program outside the tree, with only the installed headers and libraries.
 #include <cstdio>
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace {
 
-/// Every form of the entry point compiles outside the tree and links.
+/// All forms of the entry point compile outside the tree and link.
 void product(tilewise::Matmul& matmul, tilewise::Stream stream = nullptr) {
   float one = 1, c = 0;
   tilewise::f16 half{};
@@ -26,14 +26,14 @@ void product(tilewise::Matmul& matmul, tilewise::Stream stream = nullptr) {
 }  // namespace
 
 int main() {
-  // An error of the library, by its type.
+  // An error of the library is caught by its type.
   bool caught = false;
   try {
     tilewise::parse_dtype("f31");
   } catch (const tilewise::Error& error) {
     caught = error.kind() == tilewise::ErrorKind::invalid_argument;
   }
-  // Links everything behind the entry point; without a GPU the error must arrive as one of ours.
+  // Links the whole library. Without a GPU the error must arrive as a tilewise::Error.
   try {
     tilewise::Matmul matmul;
     std::puts("a device is here");

@@ -21,7 +21,7 @@ const std::vector<KernelTemplate>& all_templates() {
   static const std::vector<KernelTemplate> all = [] {
     std::vector<KernelTemplate> templates(catalog().begin(), catalog().end());
     for (KernelTemplate& own : own_templates()) templates.push_back(std::move(own));
-    // Those that take long come first, so that all processes have work until the end.
+    // Templates that take long come first, so that all processes have work until the end.
     std::stable_sort(templates.begin(), templates.end(), [](const auto& x, const auto& y) {
       return x.parameters.size() > y.parameters.size();
     });
@@ -33,7 +33,7 @@ const std::vector<KernelTemplate>& all_templates() {
 // A kernel specialised on its sizes runs on the case's own sizes.
 constexpr Size kSmallSizes[] = {{48, 48, 48}, {40, 64, 50}, {33, 17, 9}, {6, 20, 64}, {1, 1, 1}};
 
-/// Adds the problem; or small ones instead, so that a kernel may be specialised on their sizes.
+/// Adds the problem, or small problems instead, so that a kernel may be specialised on their sizes.
 void add_typical(Problem problem, const KernelTemplate& kernel, const DeviceInfo& device,
                  std::vector<Problem>& problems) {
   if (std::max({problem.m, problem.n, problem.k}) > kSmallSizes[0].m) {
@@ -46,8 +46,8 @@ void add_typical(Problem problem, const KernelTemplate& kernel, const DeviceInfo
   }
 }
 
-/// All that the template supports: kinds of products, layouts, alignments, single products and
-/// batches.
+/// Problems that cover all features of the template: kinds of products, layouts, alignments, single
+/// products and batches.
 std::vector<Problem> problems_for(const KernelTemplate& kernel, const DeviceInfo& device,
                                   std::uint64_t seed) {
   std::vector<Problem> problems;
@@ -65,7 +65,7 @@ std::vector<Problem> problems_for(const KernelTemplate& kernel, const DeviceInfo
   return problems;
 }
 
-/// The configuration's pairs of values, and pairs of a value and a property of the problem.
+/// The pairs of values of the configuration, and pairs of a value and a property of the problem.
 std::vector<test::ValuePair> pairs_of(const Case& c) {
   Configuration all = c.candidate.configuration;
   const Problem& problem = c.typical;
@@ -76,12 +76,12 @@ std::vector<test::ValuePair> pairs_of(const Case& c) {
   return test::pairs_of(all);
 }
 
-/// The spread of one template. For each of its problems in turn, some candidates are drawn; the one
-/// with the most pairs of values not covered yet is taken.
+/// The pairwise spread of one template. For each of its problems in turn, some candidates are
+/// drawn, and the one with the most pairs of values not covered yet is taken.
 void spread(const KernelTemplate& kernel, const DeviceInfo& device, std::size_t limit,
             std::uint64_t seed, std::vector<Case>& cases) {
   constexpr int kDraws = 12;
-  constexpr std::size_t kTries = 3;  // a problem with few candidates draws known ones
+  constexpr std::size_t kTries = 3;  // for a problem whose few candidates are known already
   const std::vector<Problem> problems = problems_for(kernel, device, seed);
   std::mt19937_64 generator(seed);
   std::set<test::ValuePair> covered;
@@ -115,7 +115,7 @@ std::vector<Case> only_cases(const Options& options, const DeviceInfo& device) {
   const std::string values = end == options.only.npos ? "" : options.only.substr(end);
   const KernelTemplate& kernel = checked_template(name);
   const auto brace = values.find('{');
-  // As tables print it, or {"PARAMETER":VALUE,...}; nothing: the default.
+  // The form of tables, or {"PARAMETER":VALUE,...}; empty: the default.
   const Configuration given = brace != values.npos ? Configuration::parse(values.substr(brace))
                               : values.empty()     ? Configuration{}
                                                    : parse_configuration(values, kernel);
@@ -137,12 +137,12 @@ std::vector<Case> only_cases(const Options& options, const DeviceInfo& device) {
   return cases;
 }
 
-/// All kernel sources and headers: file name and text.
+/// All kernel sources and headers, as file name and text.
 std::vector<std::pair<std::string, std::string>> kernel_sources() {
   std::vector<std::pair<std::string, std::string>> all;
   for (const std::string& name : kernel_source_names())
     all.emplace_back(name, kernel_source(name).text);
-  // Every source has all headers.
+  // Every source has the same headers.
   for (const auto& header : kernel_source(kernel_source_names().front()).headers)
     all.push_back(header);
   for (const KernelTemplate& own : own_templates())
@@ -235,7 +235,7 @@ const KernelTemplate& checked_template(std::string_view name) {
 
 std::vector<Case> cases_for(const Options& options, const DeviceInfo& device) {
   if (!options.only.empty()) return only_cases(options, device);
-  // In proportion to the number of parameters above a few.
+  // Weight in proportion to the number of parameters above a few.
   const auto weight = [](const KernelTemplate& kernel) {
     constexpr std::size_t few = 4;
     return std::max(kernel.parameters.size(), few + 1) - few;

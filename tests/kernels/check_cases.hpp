@@ -31,10 +31,10 @@ inline constexpr const char* kFlags = "-O1";
 struct Options {
   std::size_t cases = kCases;
   bool cases_given = false;
-  bool every_order = false;  ///< run each shape in every thread order, not in one
+  bool every_order = false;  ///< run each shape in every thread order instead of one
   std::uint64_t seed = 1;
-  unsigned jobs = 0;       ///< processes at a time; 0: one per core
-  unsigned longest = 120;  ///< the most CPU seconds of a process without a product
+  unsigned jobs = 0;       ///< concurrent processes; 0: one per core
+  unsigned longest = 120;  ///< CPU seconds after which a process without a new product is killed
   std::string device = "host:sm_90a";
   std::string only_template, only;
   // For `only`:
@@ -55,7 +55,7 @@ struct Case {
   std::string name() const;
 };
 
-/// A template of the catalog or of the checkers' own.
+/// A template of the catalog or one of the checkers' own.
 const KernelTemplate& checked_template(std::string_view name);
 
 /// A pairwise spread over all templates, kinds of products, layouts, alignments, batches and

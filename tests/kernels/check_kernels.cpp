@@ -9,8 +9,8 @@
 // Status 0: all right; 1: a failure, reported on standard output; 2: bad usage. TILEWISE_FULL=1
 // checks four times as many cases, and every shape in every thread order.
 //
-// Cases run in child processes: a kernel that crashes or hangs ends no other case, and
-// ThreadSanitizer's memory, which grows with every kernel, is freed.
+// Cases run in child processes, so that a kernel that crashes or hangs ends no other case, and so
+// that ThreadSanitizer's memory, which grows with every kernel, is freed.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,17 +43,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// ThreadSanitizer takes some hundred megabytes for the first cases, and more for each further one.
+// ThreadSanitizer takes some hundred megabytes for the first cases, and more for each further case.
 constexpr std::size_t kCasesOfAProcess = kMode == "ThreadSanitizer" ? 8 : 25;
-constexpr int kMostReports = 4;  // one mistake makes a report per thread of the kernel
+constexpr int kMostReports = 4;  // one mistake causes a report per kernel thread
 constexpr unsigned kMostJobs = 256;
 
-/// The state that the processes share, in shared memory.
+/// State in shared memory, shared by the processes.
 struct Progress {
   std::atomic<std::size_t> next{0};
   std::atomic<std::int64_t> products{0};
   std::atomic<int> wrong{0}, uncompiled{0}, reports{0};
-  /// Per process: its case (from 1 on, 0 between two) and the products of that which are made.
+  /// A process's case (from 1; 0 between two cases) and the number of its finished products.
   struct Job {
     std::atomic<std::size_t> number{0};
     std::atomic<std::int64_t> products{0};
@@ -68,7 +68,7 @@ void tell(const std::string& line) {
   std::fflush(stdout);
 }
 
-/// Runs up to `most` cases one after another.
+/// Runs up to `most` cases, one after another.
 void run_cases(const std::vector<Case>& cases, const Options& options, const Compiler& compiler,
                Progress::Job& job, std::size_t most, Device* gpu = nullptr) {
   Checker checker(options, compiler, gpu);
@@ -83,7 +83,7 @@ void run_cases(const std::vector<Case>& cases, const Options& options, const Com
       what = checker.check(cases[i], i, job.products);
     } catch (const Error& error) {
       what = error.what();
-      if (gpu && error.kind() == ErrorKind::device) {  // the GPU is lost to this process
+      if (gpu && error.kind() == ErrorKind::device) {  // this process has lost the GPU
         tell(cases[i].name() + ": " + what);
         std::_Exit(1);
       }
@@ -97,8 +97,8 @@ void run_cases(const std::vector<Case>& cases, const Options& options, const Com
   }
 }
 
-// ThreadSanitizer takes the line of an access in a range from the last call on its fiber: calls
-// that are made during a report need another fiber. A process with two cannot fork.
+// ThreadSanitizer finds the line of an access in a range from the last call on its fiber, so calls
+// during a report need another fiber. A process with two fibers cannot fork.
 #if defined(TILEWISE_CHECK_THREADS)
 void* fiber_of_reports = nullptr;
 void prepare_reports() { fiber_of_reports = __tsan_create_fiber(0); }
@@ -106,8 +106,8 @@ void prepare_reports() { fiber_of_reports = __tsan_create_fiber(0); }
 void prepare_reports() {}
 #endif
 
-/// Runs processes, up to `jobs` at a time, until no case is left. Reports those that end during a
-/// case.
+/// Runs processes, up to `jobs` at a time, until no case is left. Reports processes that end during
+/// a case.
 class Processes {
  public:
   Processes(const std::vector<Case>& cases, const Options& options, const Compiler& compiler)
@@ -160,8 +160,8 @@ class Processes {
     pids_[job] = 0;
   }
 
-  /// Counts the process's own time, which does not depend on other work on the machine. The
-  /// executor itself finds threads that only wait.
+  /// Whether a job has used too much of its own CPU time, which does not depend on other load of
+  /// the machine. The executor itself detects threads that only wait.
   bool too_long(std::size_t job) {
     const Progress::Job& at = progress->jobs[job];
     const Seen now{at.number, at.products, cpu_seconds(pids_[job])};
@@ -170,7 +170,7 @@ class Processes {
     return now.number != 0 && now.cpu_seconds - last.cpu_seconds > options_.longest;
   }
 
-  /// That the process has used; 0 where it has ended.
+  /// CPU seconds that the process has used; 0 if it has ended.
   static double cpu_seconds(pid_t pid) {
     clockid_t clock{};
     timespec used{};
@@ -188,7 +188,7 @@ class Processes {
   const Options& options_;
   const Compiler& compiler_;
   std::vector<pid_t> pids_;
-  /// Of each process: a case and its products, and the process's time when they were first seen.
+  /// The case and products of each process, and its CPU time when they were first seen.
   struct Seen {
     std::size_t number = 0;
     std::int64_t products = 0;
@@ -197,7 +197,7 @@ class Processes {
   std::vector<Seen> last_products_;
 };
 
-/// Runs all cases on the GPU: threads compile, and launch one after another.
+/// Runs all cases on the GPU. Threads compile, and launch one after another.
 void run_on_gpu(Device& gpu, const Compiler& compiler, const std::vector<Case>& cases,
                 const Options& options) {
   const auto jobs = options.jobs ? options.jobs : static_cast<unsigned>(usable_cores());
@@ -213,7 +213,7 @@ int run(const Options& options) {
       mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) throw std::bad_alloc();
   progress = new (shared) Progress;
-  // A killed process leaves its files; the folder is removed.
+  // A killed process leaves its files, which are removed with the folder.
   const host::TemporaryFolder files;
   setenv("TMPDIR", files.path().c_str(), 1);
   std::vector<Case> cases;
@@ -251,7 +251,7 @@ void report_found() {
 
 }  // namespace tilewise::check
 
-// The sanitizer's library finds it by name.
+// The sanitizer's library finds this function by name.
 #if defined(TILEWISE_CHECK_THREADS)
 extern "C" [[gnu::visibility("default")]] void __tsan_on_report(void*) {
   void* const here = __tsan_get_current_fiber();

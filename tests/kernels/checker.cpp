@@ -21,7 +21,8 @@ Problem with_sizes(Problem problem, const Size& size) {
   return problem;
 }
 
-/// The problems to run a case on: those that it takes of fixed sizes, and of its own if small.
+/// The problems on which a case runs: those of fixed sizes that it supports, and its own problem if
+/// it is small.
 std::vector<Problem> problems_for(const Case& c, const DeviceInfo& device, bool gpu) {
   std::vector<Size> shapes(std::begin(kShapes), std::end(kShapes));
   if (gpu) shapes.insert(shapes.end(), {{300, 520, 700}, {33, 17, 4100}});
@@ -33,7 +34,7 @@ std::vector<Problem> problems_for(const Case& c, const DeviceInfo& device, bool 
     if (const Problem problem = with_sizes(c.typical, size);
         rejection(kernel, problem, c.candidate.configuration, device).empty())
       problems.push_back(problem);
-  // A batch also by pointers, in the largest of these sizes.
+  // A batch is also run by pointers, in the largest of these sizes.
   const auto largest = std::max_element(
       problems.begin(), problems.end(),
       [](const Problem& x, const Problem& y) { return x.m * x.n * x.k < y.m * y.n * y.k; });
@@ -46,10 +47,10 @@ std::vector<Problem> problems_for(const Case& c, const DeviceInfo& device, bool 
   return problems;
 }
 
-// Nothing runs beside a block that could end its wait.
+// No other block runs that could end the wait.
 constexpr double kStallSeconds = 0.5;
 
-// A kernel for few rows takes millions of threads for many rows, which finds nothing more.
+// A kernel for few rows takes millions of threads for many rows, which finds no further mistakes.
 constexpr std::uint64_t kMostThreads = kMode == "ThreadSanitizer" ? 1U << 16 : 1U << 18;
 
 std::uint64_t threads_of(const Plan& plan) {
@@ -58,20 +59,20 @@ std::uint64_t threads_of(const Plan& plan) {
   return threads;
 }
 
-// After a wrong result ThreadSanitizer may still find the racing lines in a larger shape.
+// After a wrong result, ThreadSanitizer may still find the racing lines in a larger shape.
 constexpr bool kGoOn = kMode == "ThreadSanitizer";
 
-/// Whether the template's products of f32 in tf32 are of operands that are rounded: others multiply
-/// f32. Before sm_90 ties are rounded away from zero.
+/// Whether the template rounds the operands of f32 products in tf32; otherwise it multiplies f32.
+/// Before sm_90 ties are rounded away from zero.
 bool rounds_to_tf32(const KernelTemplate& kernel, const Problem& problem, const Target& target) {
-  constexpr std::int64_t kLongest = 1024;  // of k, whose sums are exact
+  constexpr std::int64_t kLongest = 1024;  // largest k with exact sums
   return problem.math == MathMode::tf32 && problem.k <= kLongest && target.major >= 9 &&
          (kernel.name == "wgmma" || kernel.name == "mma");
 }
 
-/// The products of a case for one shape. The sanitizers see addresses: they
-/// get no products that differ in the operands' values alone. With `all`, also results above and
-/// below C's range, alpha = 0, and a batch with one A or B; once per case is enough for these.
+/// The products of a case for one shape. Under the sanitizers, which check addresses, no two
+/// products differ only in the operands' values. `all` adds results above and below C's range,
+/// alpha = 0, and a batch with one A or B; these are needed once per case.
 std::vector<Round> rounds_for(const Problem& problem, bool all, bool rounded) {
   std::vector<Round> rounds{{0, 1, 0, Values::whole}, {1, -2, 3, Values::whole}};
   const bool values = kMode == "plain";
@@ -130,11 +131,11 @@ std::string Checker::check(const Case& c, std::size_t number, std::atomic<std::i
         gpu_ ? nullptr
              : host::open_device(options_.device, {order, options_.seed, 1, kStallSeconds});
     for (std::size_t i = 0; i < problems.size(); ++i) {
-      // Each has one order, and the two smallest begin in the first.
+      // Each shape has one order, and the two smallest start in the first order.
       const bool in_turn = (number + i + static_cast<std::size_t>(order)) % std::size(kOrders) == 0;
       const bool begins = order == kOrders[0] && i < 2;
       if (!gpu_ && !options_.every_order && !in_turn && !begins) continue;
-      // Where many cases run, a sanitizer sees half of the further shapes of each.
+      // If many cases run, a sanitizer gets half of the further shapes of each.
       if (shares && i >= 2 && (number + i) % 2 != 0) continue;
       Run run{gpu_ ? *gpu_ : *cpu,
               order,
@@ -195,8 +196,8 @@ std::string Checker::check(const Case& c, const Run& run, bool watch) {
   return where;
 }
 
-/// Finds the fragment of a tensor core operation that was filled wrongly: runs the kernel with
-/// operands whose values encode their positions. 8-bit numbers cannot encode them.
+/// Finds the fragment of a tensor core operation that was filled wrongly. Runs the kernel with
+/// operands whose values encode their positions, which 8-bit numbers cannot.
 std::string Checker::explain(const Case& c, const Run& run) {
   const KernelTemplate& kernel = checked_template(c.candidate.kernel_template);
   const Plan plan = kernel.plan(run.problem, c.candidate.configuration, info_);

@@ -16,20 +16,21 @@ namespace tilewise::check {
 /// The beginning of Checker::check()'s text for a case whose kernel does not compile.
 inline constexpr std::string_view kDoesNotCompile = "does not compile";
 
-/// The CPU executor's device for the checks. Persistent kernels have as many blocks on any machine.
+/// The CPU executor's device for the checks. Persistent kernels have the same number of blocks on
+/// any machine.
 inline DeviceInfo checked_info(const Options& options) {
   DeviceInfo info = host::device_info(options.device);
   info.multiprocessors = 2;
   return info;
 }
 
-/// Runs cases in this process, blocks on the calling thread; or on a GPU.
+/// Runs cases in this process, with blocks on the calling thread, or on a GPU.
 class Checker {
  public:
   Checker(const Options& options, const Compiler& compiler, Device* gpu = nullptr);
 
-  /// Checks a case. Empty, or a description of the failure with its source line where it can be
-  /// found. The case's number decides which shape has which thread order. Adds the number of
+  /// Checks a case. Returns "", or a description of the failure with its source line if it can be
+  /// found. The case's number determines which shape has which thread order. Adds the number of
   /// products to `products`.
   std::string check(const Case& c, std::size_t number, std::atomic<std::int64_t>& products);
 
@@ -43,7 +44,7 @@ class Checker {
   };
   /// `watch`: report the store to the first wrong element.
   std::string check(const Case& c, const Run& run, bool watch);
-  /// Compiles each step's image. Empty, or the compiler's message.
+  /// Compiles the image of each step. Returns "", or the compiler's message.
   std::string images_of(const Plan& plan, std::vector<Image>& images);
   std::string explain(const Case& c, const Run& run);
   const CompileResult& image(const KernelSpec& kernel);

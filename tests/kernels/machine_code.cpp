@@ -1,5 +1,6 @@
 // Compares the machine code of candidates before and after a change of templates/ that must not
-// change speed or results. Not a test: it takes minutes, and needs a file made before the change.
+// change speed or results. This is not a test: it takes minutes and needs a file made before the
+// change.
 //
 // machine_code make FILE [CANDIDATES]
 //     A pairwise spread of CANDIDATES (200) of each template for sm_80 and sm_90a, compiled by
@@ -44,8 +45,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Plans and compiles candidates: the launches and the kernels' machine code, or the reason for
-/// none.
+/// Plans and compiles candidates. The result is the launches and the kernels' machine code, or the
+/// reason why there is none.
 class Machine {
  public:
   explicit Machine(const std::string& target)
@@ -54,7 +55,7 @@ class Machine {
 
   const DeviceInfo& device() const { return device_; }
 
-  /// Parameters that the candidate lacks, added since, have their defaults.
+  /// Parameters that were added since have their defaults in the candidate.
   Json steps(const Problem& problem, Candidate candidate) {
     const KernelTemplate& kernel = find_template(candidate.kernel_template);
     const Configuration added = kernel.default_configuration(problem, device_);
@@ -84,7 +85,8 @@ class Machine {
         compiler_->compile({kernel, source.text, source.headers, device_.target});
     std::string made = result.log;
     if (const auto& image = result.image) {
-      // The instructions and their resources. Unused constants of the source are in other sections.
+      // Hashes the instructions and their resources. Unused constants of the source are in other
+      // sections.
       const Binary text = elf_section(image->binary, ".text." + kernel.entry);
       made = hash_text({reinterpret_cast<const char*>(text.data()), text.size()}) + " " +
              std::to_string(image->usage.registers) + " registers";
@@ -150,8 +152,8 @@ int compare(const std::string& file, std::size_t part) {
   for (std::string line; std::getline(in, line);)
     if (number++ % part == 0) rows.push_back(Json::parse(line));
   if (rows.empty()) throw Error(ErrorKind::io, file + " holds no candidates");
-  std::mutex mutex;                                   // guards what follows
-  std::map<std::string, std::pair<int, int>> counts;  // candidates, and those that differ
+  std::mutex mutex;                                   // guards the rest
+  std::map<std::string, std::pair<int, int>> counts;  // numbers of all and of differing candidates
   in_parallel(rows.size(), [&](std::size_t i) {
     const Json& row = rows[i];
     const std::string target = row["target"], name = row["template"];
@@ -175,7 +177,7 @@ int compare(const std::string& file, std::size_t part) {
   return different > 0;
 }
 
-/// Candidates with a TMA pipeline, of one GPU.
+/// Candidates with a TMA pipeline for one GPU.
 struct Row {
   std::string name, target;
   Problem problem;
@@ -211,7 +213,7 @@ std::vector<Row> rows_of_stages() {
   return rows;
 }
 
-/// The same source with the texts in a folder.
+/// The same source with the texts of a folder.
 KernelSource source_in(const std::string& folder, KernelSource source) {
   const auto read = [&](const std::string& file) {
     std::ifstream in(folder + "/" + file);
@@ -224,7 +226,7 @@ KernelSource source_in(const std::string& folder, KernelSource source) {
   return source;
 }
 
-/// The multiply step's kernel. Nothing where it does not compile.
+/// The kernel of the multiply step; none if it does not compile.
 std::optional<test::StageRelease> release_of(const Compiler& compiler, const KernelSpec& kernel,
                                              const KernelSource& source, const Target& target) {
   const CompileResult made = compiler.compile({kernel, source.text, source.headers, target});
@@ -245,7 +247,7 @@ void stages_of(const Row& row, const Compiler& compiler, const std::string& fold
          find_template(row.kernel).plan(row.problem, candidate.configuration, device).steps)
       if (step.role == StepRole::multiply) kernels.push_back(step.kernel);
   }
-  std::mutex mutex;  // guards what follows
+  std::mutex mutex;  // guards the rest
   int kernels_of_both = 0, unfenced[2] = {}, early[2] = {};
   double change = 0;  // sum of logarithms
   in_parallel(kernels.size(), [&](std::size_t i) {
@@ -275,7 +277,7 @@ int stages(const std::string& folder, std::size_t candidates) {
   return 0;
 }
 
-/// The images of a plan, by the sources in `folder` or, where it is empty, by those built in.
+/// The images of a plan, from the sources in `folder` or, if it is empty, from the built-in ones.
 std::vector<Image> images_of(const Plan& plan, const Compiler& compiler, const Target& target,
                              const std::string& folder) {
   std::vector<Image> images;
@@ -289,7 +291,7 @@ std::vector<Image> images_of(const Plan& plan, const Compiler& compiler, const T
   return images;
 }
 
-/// Races a candidate's kernels of before and now: before over now.
+/// Races a candidate's kernels from before and after the change. Returns before over now.
 double time_both(Evaluator& evaluator, const Json& row, const EvaluationRequest& before,
                  const EvaluationRequest& now) {
   const Problem problem = problem_from_json(row["problem"].dump());

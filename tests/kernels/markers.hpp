@@ -10,7 +10,7 @@
 namespace tilewise::check {
 
 struct MarkedLine {
-  std::size_t number = 0;  ///< of the line, from 1
+  std::size_t number = 0;  ///< number of the line, from 1
   /// The range of the line's code in the text, without indentation and comments.
   std::size_t begin = 0, end = 0;
   std::vector<std::string> markers;

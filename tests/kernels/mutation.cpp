@@ -6,7 +6,7 @@
 namespace tilewise::check {
 namespace {
 
-/// The checker's option for such a mistake.
+/// The checker's option that plants the mistake.
 std::string option_of(const Mutation& mutation) {
   return (mutation.from ? "--mutate-in " : "--mutate ") + mutation.marker;
 }

@@ -12,7 +12,7 @@ namespace tilewise::check {
 ///   tiles:     tiles loaded by TMA, through a pipeline
 std::vector<KernelTemplate> own_templates();
 
-/// The source of one of them (tests/kernels/NAME), or one of the program's.
+/// The source of one of them (tests/kernels/NAME), or of the program.
 KernelSource source_by_name(const std::string& name);
 
 }  // namespace tilewise::check

@@ -32,11 +32,11 @@ struct Marker {
 };
 inline Marker operator""_marker(const char* name, std::size_t size) { return {{name, size}}; }
 
-/// Of a checker's run.
+/// The result of a checker's run.
 struct Result {
   int status = -1;
   std::string output;
-  bool seen = false;  ///< all words that were waited for are in the output
+  bool seen = false;  ///< all awaited words are in the output
 };
 
 inline std::string quoted(const std::string& text) {
@@ -45,11 +45,11 @@ inline std::string quoted(const std::string& text) {
   return out + "'";
 }
 
-/// A mistake planted in marked lines, as options of a checker; the default is none.
+/// A mistake planted in marked lines, as options of a checker. The default plants none.
 struct Mistake {
   std::string options;
 };
-/// Replaces the marked line's code; "{line}" stands for the old code.
+/// Replaces the code of the marked line; "{line}" stands for the old code.
 inline Mistake replaced(const Marker& marker, const std::string& code) {
   return {" --mutate " + marker.name + ' ' + quoted(code)};
 }
@@ -62,8 +62,8 @@ inline Mistake operator+(const Mistake& first, const Mistake& second) {
   return {first.options + second.options};
 }
 
-/// Runs a checker. With `awaited`, the run is ended as soon as all these words are in its output:
-/// what a kernel does after its mistake is found can take minutes.
+/// Runs a checker. With `awaited`, ends the run as soon as all these words are in its output,
+/// because a kernel can run for minutes after its mistake is found.
 inline Result check(const std::string& checker, const std::string& candidate,
                     const Mistake& mistake = {}, const std::string& more = "",
                     const std::vector<std::string>& awaited = {}) {
@@ -75,7 +75,7 @@ inline Result check(const std::string& checker, const std::string& candidate,
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  posix_spawnattr_t attributes;  // a group of its own, to be ended with its children
+  posix_spawnattr_t attributes;  // its own group, to be ended with its children
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   pid_t pid = 0;
@@ -101,7 +101,7 @@ inline Result check(const std::string& checker, const std::string& candidate,
   return result;
 }
 
-/// A checker's run: a candidate and a kind of product.
+/// A checker with a candidate and a kind of product.
 struct Subject {
   std::string name, checker, candidate, options;
 };
@@ -112,7 +112,7 @@ inline void expect_nothing_found(const Subject& subject) {
   const Result result = check(subject.checker, subject.candidate, {}, subject.options);
   EXPECT_EQ(result.status, 0) << result.output;
 }
-/// Expects all of `what` in the output.
+/// Expects that all of `what` are in the output.
 inline void expect_found(const Subject& subject, const Mistake& mistake,
                          const std::vector<std::string>& what) {
   const Result result = check(subject.checker, subject.candidate, mistake, subject.options, what);
@@ -139,7 +139,8 @@ inline std::vector<std::filesystem::path> kernel_source_files() {
   return paths;
 }
 
-/// Headers are named by their paths under templates/, as in an #include.
+/// The name of a source in messages. Headers are named by their paths under templates/, as in an
+/// #include.
 inline std::string name_in_messages(const std::filesystem::path& path) {
   if (path.extension() == ".cu") return path.filename().string();
   return path.lexically_relative(TILEWISE_SOURCE_DIR "/templates").string();

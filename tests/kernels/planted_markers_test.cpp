@@ -75,7 +75,7 @@ TEST(PlantedMarkers, AMistakeReplacesTheLinesCodeAndLeavesItsComments) {
   EXPECT_EQ(planted({"elsewhere", "b +", "b -"}), kText);
 }
 
-/// Why a mistake cannot be planted in some sources; empty when it can.
+/// Why a mistake cannot be planted in some sources; empty if it can.
 std::string refusal(const Mutation& mutation,
                     const std::vector<std::pair<std::string, std::string>>& sources) {
   try {

@@ -15,7 +15,8 @@ Subject pipeline(const std::string& checker) {
           R"("PACK_A":1,"PACK_B":1,"BYTES_A":16,"BYTES_B":16})",
           kSixteenBits};
 }
-// Rows of any length, realigned in shared memory; sums pass through it to rows of C of any length.
+// Rows of any length are realigned in shared memory; sums pass through it to rows of C of any
+// length.
 Subject shifted(const std::string& checker) {
   return {"Shifted", checker,
           R"(mma {"TILE_M":64,"TILE_N":32,"TILE_K":32,"WARP_M":32,"WARP_N":32,"STAGES":3,)"
@@ -29,7 +30,7 @@ Subject sliced(const std::string& checker) {
           R"("STAGES":2,"FRAGMENTS":2,"SPLIT_K":2})",
           "--types f32 f32 tf32"};
 }
-// Bytes that are not contiguous along k: transposed on loading the fragments.
+// Bytes that are not contiguous along k are transposed when the fragments are loaded.
 Subject bytes(const std::string& checker) {
   return {"Bytes", checker,
           R"(mma {"TILE_M":32,"TILE_N":128,"TILE_K":128,"WARP_M":32,"WARP_N":64})",
@@ -104,7 +105,7 @@ TEST(PlantedMma, AProxyFenceOfOneLaneIsARace) {
                {"data race", "async proxy of warp 0", line_of("mma-ldmatrix"_marker)});
 }
 
-// The thread that issues the load may execute the fence, too, after it has waited.
+// The thread that issues the load may also execute the fence, after it has waited.
 TEST(PlantedMma, AProxyFenceBeforeTheLoadIsEnough) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
   const Subject subject = pipeline(TILEWISE_CHECK_TSAN);

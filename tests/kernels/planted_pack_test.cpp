@@ -1,4 +1,4 @@
-// Mistakes planted in the pack step, seen in products of packed operands.
+// Mistakes planted in the pack step, detected in products of packed operands.
 #include "tests/kernels/planted.hpp"
 
 namespace tilewise::test::planted_pack_test {
@@ -27,7 +27,7 @@ Subject turned_bytes(const std::string& checker) {
           R"("PACK_A":1,"PACK_B":2,"BYTES_A":16,"BYTES_B":16})",
           "--types i8 i32 strict"};
 }
-// B alone transposed; tiles `depth` deep, elements of `bytes` bytes.
+// Only B is transposed; tiles are `depth` deep, elements have `bytes` bytes.
 std::string turned_b(int depth, int bytes) {
   return R"(mma {"TILE_M":32,"TILE_N":32,"TILE_K":)" + std::to_string(depth) +
          R"(,"WARP_M":32,"WARP_N":32,"PACK_B":2,"BYTES_A":)" + std::to_string(bytes) +
@@ -140,7 +140,7 @@ TEST(PlantedPack, AStrideOfElementsTakenForBytesIsAWrongResult) {
                changed("pack-batch-offset"_marker, "* ELEMENT_BYTES", ""), {kWrong});
 }
 
-// The case is run by pointers, too.
+// The case is also run by pointers.
 TEST(PlantedPack, OnePointerForAllProductsIsAWrongResult) {
   expect_found(padded(TILEWISE_CHECK_PLAIN), changed("matrix-pointer"_marker, "[product]", "[0]"),
                {kWrong});

@@ -60,7 +60,7 @@ TEST(Planted, AStageThatIsFreedWithoutAProxyFenceIsARace) {
   EXPECT_THAT(result.output, HasSubstr(line_of("tiles-read"_marker)));
 }
 
-// The wrong element is watched: the store to it is reported.
+// The checker watches the wrong element and reports the store to it.
 TEST(Planted, ASumStoredInAWrongPlaceIsTracedToItsStore) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
   const Result result =

@@ -23,22 +23,22 @@ Subject ahead(const std::string& checker) {
           R"("FRAGMENT_K":4,"FRAGMENTS":2,"SLICE_K":2,"SPLIT_K":2})",
           ""};
 }
-// The same with three stages and all of k, which fills stages again.
+// The same with three stages and all of k, so that stages are refilled.
 Subject long_ahead(const std::string& checker) {
   Subject subject = ahead(checker);
   subject.candidate.replace(subject.candidate.find(R"("PREFETCH":7)"), 12, R"("PREFETCH":6)");
   subject.candidate.replace(subject.candidate.find(R"("SPLIT_K":2)"), 11, R"("SPLIT_K":1)");
   return subject;
 }
-// A is transposed by all threads, B is loaded by TMA.
+// All threads transpose A; TMA loads B.
 Subject mixed(const std::string& checker) {
   return {"Mixed", checker,
           R"(simt {"TILE_M":32,"TILE_N":64,"TILE_K":16,"THREAD_M":4,"THREAD_N":4,"WARP_M":8,)"
           R"("VECTOR_A":1,"VECTOR_B":4,"PREFETCH":8,"PACK_B":1,"TRANSPOSE_A":1})",
           ""};
 }
-// Stream-K for the last wave. 48 x 48 tiles leave one on any device: 32 x 32 tiles are no multiple
-// of 3.
+// Stream-K for the last wave. C of 48 x 48 leaves one on any device, because 32 x 32 tiles are not
+// a multiple of 3.
 Subject stream_k(const std::string& checker) {
   return {"StreamK", checker,
           R"(simt {"TILE_M":48,"TILE_N":48,"TILE_K":16,"THREAD_M":6,"THREAD_N":4,"WARP_M":8,)"

@@ -60,7 +60,7 @@ const Subject kBytes = {"Bytes", TILEWISE_CHECK_PLAIN, of_type(256, 2), "--types
 const Subject kTf32 = {"Tf32", TILEWISE_CHECK_PLAIN, of_type(64, 2), "--types f32 f32 tf32"};
 const Subject kTf32Padded = {"Tf32Padded", TILEWISE_CHECK_PLAIN, of_type(64, 1),
                              "--types f32 f32 tf32 --layout nt"};
-// Two instructions of 144 columns side by side.
+// Two instructions of 144 columns next to each other.
 const Subject kWide = {"Wide", TILEWISE_CHECK_PLAIN,
                        R"(wgmma {"TILE_M":64,"TILE_N":288,"TILE_K":64,"CONSUMERS":1,"CLUSTER_M":2,)"
                        R"("STAGES":2,"PACK_A":0,"PACK_B":0,"EPILOGUE":2,"VECTOR_C":1})",
@@ -312,7 +312,7 @@ TEST(PlantedWgmma, SmallPartsThatAreTakenFromTheLargeOnes) {
                {"instead of"});
 }
 
-// The operand that TMA copies as it lies is rounded all the same.
+// The operand that TMA copies without a pack is still rounded.
 TEST(PlantedWgmma, APackThatDoesNotRound) {
   for (const Subject& subject : {kTf32, kTf32Padded})
     expect_found(subject,

@@ -22,7 +22,7 @@ constexpr std::byte kCanary{0x5a};
 constexpr std::byte kNaNs{0xff};  // NaN in every type that has one
 constexpr std::int64_t kTags = 251;
 
-/// To nearest, ties to even; for numbers that are neither subnormal nor too large.
+/// Rounds to nearest, ties to even. For numbers that are neither subnormal nor too large.
 double rounded_to_tf32(double value) {
   int exponent = 0;
   const double fraction = std::frexp(value, &exponent);
@@ -36,7 +36,8 @@ std::mutex& gpu_mutex() {
   return mutex;
 }
 
-/// AddressSanitizer reports accesses to the gaps between a matrix's rows while this lives.
+/// AddressSanitizer reports accesses to the gaps between a matrix's rows during this object's
+/// lifetime.
 class Operands::PoisonedGaps {
  public:
   PoisonedGaps(void* data, const Matrix& matrix, std::int64_t batch)
@@ -77,7 +78,8 @@ Operands::Matrix Operands::make(DType type, std::int64_t rows, std::int64_t colu
   Matrix m;
   m.type = type, m.rows = rows, m.columns = columns;
   const std::int64_t unit = std::max(1, alignment / bytes_of(type));
-  // With padding, an odd number of units: no better aligned than promised.
+  // With padding, the length is an odd number of units, so the alignment is not better than
+  // promised.
   m.ld = (columns + unit - 1) / unit * unit + round_.padding * unit;
   m.stride = problem_.batch > 1 && !same ? rows * m.ld + round_.padding * unit : 0;
   m.offset = alignment < 16 ? unit : 0;
@@ -95,7 +97,7 @@ void Operands::fill(Matrix& m, std::uint64_t seed) const {
       test::encode(m.type, static_cast<int>(generator() % 7) - 3, m.at(i / m.rows, i % m.rows, c));
 }
 
-/// Numbers of 1 to 4 with 12 bits behind the point.
+/// Numbers of 1 to 4 with 12 fraction bits.
 void Operands::make_fractions(Matrix& m, std::uint64_t seed) const {
   std::mt19937_64 generator(seed);
   for (std::int64_t i = 0; i < problem_.batch * m.rows; ++i)
@@ -115,7 +117,7 @@ void Operands::make_steep(Matrix& m, bool k_is_row) const {
     }
 }
 
-/// f32x3 gets no infinities: its results for them are its own (docs/measuring.md).
+/// f32x3 gets no infinities, because it has its own results for them (docs/measuring.md).
 void Operands::make_special(Matrix& m, std::uint64_t seed) const {
   if (is_integer(m.type) || m.rows == 0 || m.columns == 0) return;
   std::mt19937_64 generator(seed);
@@ -130,7 +132,7 @@ void Operands::make_special(Matrix& m, std::uint64_t seed) const {
   if (m.type == DType::e4m3 || problem_.math == MathMode::f32x3) return;
   std::byte* const at = place();
   if (m.type == DType::e5m2)
-    *at = std::byte{0x7c};  // encode() never makes this type's infinity
+    *at = std::byte{0x7c};  // encode() never makes the infinity of this type
   else
     test::encode(m.type, -std::numeric_limits<double>::infinity(), at);
 }
@@ -164,7 +166,7 @@ Operands::Operands(const Problem& problem, const Round& round, std::uint64_t see
   }
 }
 
-/// Tags by op(A)'s row i and column k, op(B)'s row k and column j, as stored.
+/// Tags elements with op(A)'s row i and column k and op(B)'s row k and column j, as stored.
 void Operands::tag() {
   const auto fill_with = [&](Matrix& m, bool along_rows) {
     for (std::int64_t i = 0; i < problem_.batch * m.rows; ++i)
@@ -172,7 +174,7 @@ void Operands::tag() {
         test::encode(m.type, static_cast<double>(1 + (along_rows ? i % m.rows : c) % kTags),
                      m.at(i / m.rows, i % m.rows, c));
   };
-  // Whether k is the stored row's index.
+  // Whether k is the index of the stored row.
   const bool a_by_k = problem_.a.transposed, b_by_k = !problem_.b.transposed;
   fill_with(a_, a_by_k == (round_.values == Values::tagged_k));
   fill_with(b_, b_by_k == (round_.values == Values::tagged_k));
@@ -225,7 +227,7 @@ Operands::OnDevice Operands::upload(Device& device) const {
   return on;
 }
 
-/// The last matrix first, so that no stride leads from one product to the next.
+/// The last matrix is first, so that no stride leads from one product to the next.
 DeviceBuffer Operands::pointers_to(Device& device, const Matrix& m,
                                    const DeviceBuffer& data) const {
   std::vector<void*> pointers;
@@ -254,7 +256,7 @@ Call Operands::call(const OnDevice& on) const {
   return call;
 }
 
-/// "C[3][5]", in a batch "C[1][3][5]"; a gap between rows has a column past the last.
+/// "C[3][5]", or in a batch "C[1][3][5]". A gap between rows has a column past the last.
 std::string Operands::element_at(std::int64_t byte) const {
   std::int64_t at = byte / bytes_of(c_.type) - c_.offset;
   std::string text = "C";
@@ -280,7 +282,7 @@ std::optional<Difference> Operands::difference(Device& device, const Executable&
     const std::byte *x = &got.data[i], *y = &expected.data[i];
     if (std::equal(x, x + element, y)) continue;
     const double is = test::decode(c_.type, x), should_be = test::decode(c_.type, y);
-    // Zeros of either sign and NaN of any bits are right; the canary is neither.
+    // Zeros of either sign and NaN with any bits are right; the canary is neither.
     if (is == should_be || (std::isnan(is) && std::isnan(should_be))) continue;
     return Difference{i, element_at(static_cast<std::int64_t>(i)) + " is " + std::to_string(is) +
                              " instead of " + std::to_string(should_be)};
@@ -298,7 +300,7 @@ void Operands::watch(Device& device, const Executable& executable, std::size_t i
   __tsan_write1(static_cast<std::byte*>(on.c.data()) + index);
   __tsan_switch_to_fiber(self, __tsan_switch_to_fiber_no_sync);
   executable.launch(call(on));
-  // A synchronization edge each way: the buffers are released after the watch.
+  // Adds a synchronization edge each way: the buffers are released after the watch.
   __tsan_switch_to_fiber(watcher, 0);
   __tsan_switch_to_fiber(self, 0);
   __tsan_destroy_fiber(watcher);

@@ -12,11 +12,11 @@
 namespace tilewise::check {
 
 /// The elements of A and B. `whole`: small whole numbers, which every type holds, with exact
-/// products and sums. `special`: some are NaN or infinite, where the type has these. The tagged
-/// ones encode their positions; see device/cpu/mma_on_cpu.hpp. `fractions_a`, `fractions_b`: those
-/// of A (B) have more bits than tf32, ties included; the product is that of operands rounded to
-/// tf32, to nearest and ties to even. `steep`: products are 4096 times as large in the first
-/// kPromotedEvery of k, where k is longer; sums of 14 bits of both are wrong.
+/// products and sums. `special`: some are NaN or infinite, if the type has these. `tagged_...`:
+/// values encode their positions; see device/cpu/mma_on_cpu.hpp. `fractions_a`, `fractions_b`:
+/// elements of A (B) have more bits than tf32, including ties; the product is that of operands
+/// rounded to tf32, to nearest and ties to even. `steep`: products are 4096 times as large in the
+/// first kPromotedEvery of k, if k is longer; sums with 14 bits of both are wrong.
 enum class Values : int {
   whole = 0,
   tagged_k = 1,
@@ -26,34 +26,34 @@ enum class Values : int {
   fractions_b = 5,
   steep = 6
 };
-inline constexpr std::int64_t kPromotedEvery = 128;  ///< of k, at most (8-bit floats)
+inline constexpr std::int64_t kPromotedEvery = 128;  ///< upper limit of k (8-bit floats)
 
 /// One product of a case.
 struct Round {
-  int padding = 0;             ///< aligned units added to a row's, and a matrix's, length
+  int padding = 0;             ///< aligned units added to the length of a row and of a matrix
   double alpha = 1, beta = 0;  ///< alpha A B + beta C must be exact in the accumulator's type
   Values values = Values::whole;
-  bool same_a = false, same_b = false;  ///< in all products of a batch: a stride of 0
+  bool same_a = false, same_b = false;  ///< one matrix for all products of a batch: a stride of 0
 };
 
 /// The first wrong element of C's buffer.
 struct Difference {
-  std::size_t index = 0;  ///< of its first byte in the buffer
+  std::size_t index = 0;  ///< index of its first byte in the buffer
   std::string text;       ///< "C[3][5] is 7 instead of 9"
 };
 
-/// Held while a device is used that threads share.
+/// Locked while threads use a shared device.
 std::mutex& gpu_mutex();
 
-/// One problem's operands as stored, each in a buffer that ends with its last element, so that
-/// AddressSanitizer reports accesses past it. Gaps between rows and between the matrices of a batch
-/// are NaN in A and B and a canary in C. C is NaN where beta is 0.
+/// The operands of one problem as stored. Each is in a buffer that ends with its last element, so
+/// that AddressSanitizer reports accesses past it. Gaps between rows and between the matrices of a
+/// batch are NaN in A and B, and a canary in C. C is NaN if beta is 0.
 class Operands {
  public:
   Operands(const Problem& problem, const Round& round, std::uint64_t seed);
 
-  /// Multiplies on a device, and by definition in f64. Empty when every element of C is equal (NaN
-  /// where NaN is expected) and everything else is unchanged.
+  /// Multiplies on a device, and by definition in f64. Empty if every element of C is equal (NaN if
+  /// NaN is expected) and all other bytes are unchanged.
   std::optional<Difference> difference(Device& device, const Executable& executable);
 
   /// Multiplies again while ThreadSanitizer reports every write to one byte of C's buffer as a
@@ -75,7 +75,7 @@ class Operands {
   };
   struct OnDevice {
     DeviceBuffer a, b, c;
-    DeviceBuffer pointers_a, pointers_b, pointers_c;  ///< of a batch by pointers
+    DeviceBuffer pointers_a, pointers_b, pointers_c;  ///< for a batch by pointers
   };
   class PoisonedGaps;
 

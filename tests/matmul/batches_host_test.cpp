@@ -30,7 +30,7 @@ TEST_F(BatchesOnTheCpu, TypedArraysNeedNoProblem) {
   const float* as[] = {a, a + 2};
   const float* bs[] = {b + 2, b};
   float* cs[] = {c + 2, c};
-  // 1 x 2 by 2 x 1: {1 2} {7 8}, {3 4} {5 6}.
+  // Multiplies 1 x 2 by 2 x 1: {1 2} {7 8}, {3 4} {5 6}.
   matmul.batched(Layout::nn, 1, 1, 2, 2.0F, as, 2, bs, 1, 0.0F, cs, 1, 2);
   EXPECT_THAT(c, testing::ElementsAre(2 * (15.0F + 24), -1, 2 * (7.0F + 16), -1));
 }

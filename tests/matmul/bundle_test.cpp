@@ -1,5 +1,5 @@
-// A Matmul with a bundle: what ships serves without a database and a compiler; what was measured
-// here comes first.
+// A Matmul with a bundle: the bundle serves without a database and a compiler, and local
+// measurements come first.
 #include <sys/stat.h>
 
 #include "db/seal.hpp"

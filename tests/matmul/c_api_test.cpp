@@ -129,7 +129,7 @@ TEST_F(CApiTest, BatchesOnHostPointersAndOnDevicePointers) {
       double alpha, beta;
     } x;
     std::memcpy(&x, arguments, sizeof x);
-    // On device pointers the batch, which shares B, is one product of two rows.
+    // The batch shares B, so on device pointers it is one product of two rows.
     const bool folded = x.m == 2;
     for (int i = 0; i < 2; ++i)
       x.c[i * (folded ? x.ld[2] : x.stride_c)] =

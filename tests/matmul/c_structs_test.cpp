@@ -47,7 +47,7 @@ TEST_F(CStructsTest, ASizeThatNoVersionHasIsRefused) {
                       HasSubstr(std::to_string(sizeof problem)), HasSubstr("_INIT")));
   }
   for (const std::size_t size : {sizeof problem, offsetof(tilewise_problem, pointers)}) {
-    problem.struct_size = size;  // the second is that of a caller without batches by pointers
+    problem.struct_size = size;  // the second size is that of a caller without batches by pointers
     EXPECT_EQ(tilewise_prepare_problem(handle, &problem), TILEWISE_OK) << tilewise_last_error();
   }
 
@@ -67,7 +67,7 @@ TEST_F(CStructsTest, AStructOfALaterVersionIsReadWhereWhatItAddsIsZero) {
   Later<tilewise_problem> problem{problem_in_c(8, 8, 8), 0};
   problem.known.struct_size = sizeof problem;
   EXPECT_EQ(tilewise_prepare_problem(handle, &problem.known), TILEWISE_OK) << tilewise_last_error();
-  problem.added = std::int64_t{7} << 8;  // its second byte
+  problem.added = std::int64_t{7} << 8;  // second byte of the field
   EXPECT_EQ(tilewise_prepare_problem(handle, &problem.known), TILEWISE_INVALID_ARGUMENT);
   EXPECT_THAT(
       tilewise_last_error(),
@@ -109,7 +109,8 @@ struct Product {
   tilewise_call call = TILEWISE_CALL_INIT;
 };
 
-/// A kernel that loads 16 bytes serves aligned matrices, the default all others: two are compiled.
+/// A kernel that loads 16 bytes serves aligned matrices, the default serves all others: two are
+/// compiled.
 class CAlignmentTest : public CStructsTest {
  protected:
   CAlignmentTest() {

@@ -38,7 +38,7 @@ Asked good() {
   return asked;
 }
 
-/// The message of the refusal; empty when the call is accepted.
+/// The message of the refusal; empty if the call is accepted.
 std::string refusal(const Asked& asked) {
   try {
     check_call(asked.problem, asked.call);
@@ -110,17 +110,17 @@ TEST(CheckCall, RefusesPointersInsideAnElement) {
 
 TEST(CheckCall, SeesOverlapToTheLastElement) {
   Asked asked = good();
-  // A is 4 x 8 floats: 128 bytes. C right behind it is apart, one element before is not.
+  // A is 4 x 8 floats: 128 bytes. C directly after it is apart, one element earlier it overlaps.
   asked.call.c = at(0x10000 + 128);
   EXPECT_EQ(refusal(asked), "");
   asked.call.c = at(0x10000 + 124);
   EXPECT_THAT(refusal(asked), HasSubstr("C overlaps A"));
-  // C is 4 x 6: 96 bytes, right before B or one element into it.
+  // C is 4 x 6: 96 bytes, directly before B or one element into it.
   asked.call.c = at(0x20000 - 96);
   EXPECT_EQ(refusal(asked), "");
   asked.call.c = at(0x20000 - 92);
   EXPECT_THAT(refusal(asked), HasSubstr("C overlaps B"));
-  // A matrix that is not read may overlap C.
+  // C may overlap a matrix that is not read.
   asked.call.alpha = 0;
   EXPECT_EQ(refusal(asked), "");
 }
@@ -148,7 +148,7 @@ TEST(CheckCall, PartsOfTheRowsOfOneMatrixAreApart) {
 }
 
 TEST(CheckCall, TheUpdateOfAFactorizationWithinOneMatrixIsApart) {
-  // C = the block behind 8 rows and columns, A = the columns before it, B = the rows above it.
+  // C is the block after 8 rows and columns, A the columns before it, B the rows above it.
   constexpr std::int64_t ld = 40;
   Asked asked = good();
   asked.call.lda = asked.call.ldb = asked.call.ldc = ld;
@@ -199,7 +199,7 @@ TEST(CheckCall, BatchStrides) {
   EXPECT_EQ(refusal(asked), "");
   asked.call.stride_c = 23;
   EXPECT_THAT(refusal(asked), AllOf(HasSubstr("batch stride of C is 23"), HasSubstr("overlap")));
-  asked.call.ldc = 18;  // side by side in each other's rows
+  asked.call.ldc = 18;  // next to each other in common rows
   asked.call.stride_c = 6;
   EXPECT_EQ(refusal(asked), "");
   asked.call.stride_c = 5;
@@ -213,7 +213,7 @@ TEST(CheckCall, BatchStrides) {
   EXPECT_THAT(refusal(asked), HasSubstr("C overlaps A"));
   asked.call.stride_a = kBig;
   EXPECT_THAT(refusal(asked), HasSubstr("the extent of A"));
-  asked.problem.batch = 1;  // strides do not count then
+  asked.problem.batch = 1;  // then strides are ignored
   EXPECT_EQ(refusal(asked), "");
 }
 

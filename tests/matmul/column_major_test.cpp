@@ -46,7 +46,7 @@ struct ColumnMajor {
   std::vector<float> values;
 };
 
-/// The two letters in reverse order.
+/// The layout with its two letters in reverse order.
 Layout swapped(Layout layout) {
   return layout == Layout::nt ? Layout::tn : layout == Layout::tn ? Layout::nt : layout;
 }

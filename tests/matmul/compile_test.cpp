@@ -1,6 +1,6 @@
-// Each template compiles by NVRTC for every supported architecture: a pairwise cover of
-// configurations, divided among the architectures. Needs no GPU. TILEWISE_FULL=1 compiles
-// more of them, for a third of the kinds of products on each architecture instead of a twentieth.
+// NVRTC compiles each template for every supported architecture: a pairwise cover of
+// configurations, divided among the architectures. Needs no GPU. TILEWISE_FULL=1 compiles more
+// configurations, for a third of the kinds of products on each architecture instead of a twentieth.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,8 +33,8 @@ struct Job {
   LaunchStep step;
 };
 
-/// Problems of the first kind and of every `turns`-th other kind. A kind's layout, alignment and
-/// batch differ between its targets.
+/// Problems of the first kind and of every `turns`-th other kind. Layout, alignment and batch of a
+/// kind differ between its targets.
 std::vector<Problem> problems_for(const KernelTemplate& kernel, const DeviceInfo& device,
                                   std::size_t t, std::size_t turns) {
   std::vector<Problem> problems;
@@ -67,7 +67,7 @@ std::vector<Job> jobs_for(const std::vector<Target>& targets, std::size_t limit,
       }
     }
   }
-  // Many plans have the same pack or reduce step: it is compiled once.
+  // Many plans have the same pack or reduce step, which is compiled once.
   std::map<std::string, Job> distinct;
   for (const Job& job : jobs) distinct.emplace(to_string(job.target) + to_string(job.kernel), job);
   jobs.clear();
@@ -147,7 +147,7 @@ TEST(CompileEverything, TemplatesCompileForEveryArchitecture) {
               spilled.load());
 }
 
-// The winners of the one measured architecture, with the pipeline of each other architecture: large
+// The winners on the one measured architecture, with the pipeline of each other architecture: large
 // register tiles for large products, sliced-K for small ones, vectors for few rows.
 std::vector<Candidate> likely_winners(const DeviceInfo& device, const Problem& problem) {
   const int flow = has(device.features, Feature::tma)        ? 6
@@ -178,7 +178,7 @@ std::vector<Candidate> likely_winners(const DeviceInfo& device, const Problem& p
           {"skinny", skinny}};
 }
 
-// One of the three for each architecture; TILEWISE_FULL=1 compiles all.
+// Compiles one of the three for each architecture; with TILEWISE_FULL=1 all.
 TEST(CompileEverything, LikelyWinnersDoNotSpill) {
   std::unique_ptr<Compiler> compiler;
   try {
@@ -211,8 +211,8 @@ TEST(CompileEverything, LikelyWinnersDoNotSpill) {
   EXPECT_GE(architectures, 5);
 }
 
-// Code that is repeated for each row of C is most of the code and of the compile time; with it a
-// search would see half as many candidates.
+// Code that is repeated for each row of C is most of the code and of the compile time. A search
+// would try half as many candidates with it.
 TEST(CompileEverything, LargeWarpTilesWriteTheirRowsByOneCode) {
   std::unique_ptr<Compiler> compiler;
   try {

@@ -1,4 +1,4 @@
-// Corrections of the cost model: what is learned, and that only what is understood is used.
+// Corrections of the cost model: what they learn, and that only known ones are used.
 #include "matmul/corrections.hpp"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ using testing::HasSubstr;
 
 using Sample = Corrections::Sample;
 
-/// A GPU on which `simt` takes longer than the model expects where its tiles are wide and rows few.
+/// On this GPU `simt` takes longer than the model expects if its tiles are wide and rows few.
 double true_factor(const Candidate& candidate, const Problem& problem) {
   if (candidate.kernel_template != "simt") return 1;
   return candidate.configuration.at("TILE_N") >= 64 && problem.m < 300 ? 2.5 : 0.8;
@@ -109,7 +109,7 @@ TEST(Corrections, SamplesThatCannotBePlannedAreLeftOut) {
   EXPECT_EQ(Corrections::fit(samples, device()).to_bytes(), without.to_bytes());
 }
 
-/// As a version stored it that had no such parameters.
+/// The candidate as stored by a version that did not have these parameters.
 Candidate without_added(const Candidate& candidate) {
   Candidate earlier{candidate.kernel_template, {}};
   for (const Parameter& parameter : find_template(candidate.kernel_template).parameters)
@@ -162,7 +162,7 @@ TEST(Corrections, SayHowFarOffExpectationsAre) {
   EXPECT_GE(learned.median, 1);
   EXPECT_LT(learned.median, 1.2);
   EXPECT_GE(learned.ninth_decile, learned.median);
-  // Times without any rule: no fit helps.
+  // Times without any rule, to which no fit applies.
   std::vector<Sample> noise = measured(60);
   std::mt19937_64 generator(3);
   for (Sample& sample : noise) sample.us *= std::exp(std::normal_distribution<>(0, 0.7)(generator));
@@ -273,7 +273,7 @@ TEST(StoredCorrections, ThatCannotBeReadAreAWarning) {
   EXPECT_TRUE(load_corrections(database, kind, device()));
 }
 
-/// Winners of problems of many rows, whose own times say nothing of few.
+/// Winners of problems with many rows, whose times do not transfer to few rows.
 std::vector<Winner> winners_of_many_rows(const std::vector<Sample>& samples, const Problem& asked) {
   std::vector<Winner> winners;
   std::int64_t id = 0;

@@ -372,7 +372,7 @@ TEST(Executable, ATensorMapIsEncodedOnceForAnAddressAndItsStrides) {
   device.argument_bytes = sizeof(MapFields);
   encodes(executable);
   const void* const workspace = device.last_workspace;
-  // A workspace elsewhere has another map.
+  // A workspace at another address has another map.
   const auto of_workspace = [&] { return device.last_workspace == workspace ? 0 : 1; };
   const int again = encodes(executable);
   EXPECT_EQ(again, of_workspace());
@@ -390,7 +390,7 @@ TEST(Executable, TensorMapsOfOperandsThatAreNotReadStayZero) {
   FakeDevice device;
   device.argument_bytes = sizeof(MapFields);
   Plan plan = mapped_plan();
-  plan.tensor_maps[1].base = {Kind::c};  // C is written all the same
+  plan.tensor_maps[1].base = {Kind::c};  // C is written nevertheless
   const Executable executable(device, problem_of(3, 4, 5), plan, images_of(plan));
   Call call;
   call.alpha = 0;

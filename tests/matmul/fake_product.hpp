@@ -25,7 +25,7 @@ inline bool define_of(const KernelSpec& kernel, const std::string& name) {
   return false;
 }
 
-/// A multiply kernel without splits, on the host. For FakeDevice::on_launch.
+/// A multiply kernel without splits, on the host, for FakeDevice::on_launch.
 inline void fake_product(const KernelSpec& kernel, const LaunchShape&, const void* arguments,
                          Stream) {
   FakeMultiplyArgs x;

@@ -1,4 +1,4 @@
-// A single row, whose leading dimension is past what tensor maps take, on a GPU.
+// A single row whose leading dimension is beyond the limit of tensor maps, on a GPU.
 #include "tests/matmul/served_checks.hpp"
 
 namespace tilewise::far_strides_gpu_test {

@@ -1,5 +1,5 @@
-// Rows and matrices that lie farther apart than tensor maps reach (2^40 bytes), served all the
-// same.
+// Rows and matrices that are farther apart than tensor maps reach (2^40 bytes) are served
+// nevertheless.
 #include <sys/mman.h>
 
 #include <thread>
@@ -25,7 +25,7 @@ struct FarStrides : test::Served {
   }
 };
 
-/// Address space without memory behind it but where it is touched.
+/// Address space that has memory only where it is touched.
 class Space {
  public:
   explicit Space(std::int64_t bytes)
@@ -44,7 +44,7 @@ class Space {
   void* at_;
 };
 
-// One row may lie at any distance from the next, which is never read.
+// A single row may have any leading dimension, because no next row is read.
 TEST_F(FarStrides, OfASingleRow) {
   const Problem problem = typed_problem<bf16, bf16>(Layout::nt, 1, 64, 64);
   Matmul matmul = with_winner(problem, with(problem, "wgmma", {{"EPILOGUE", 2}, {"SPLIT_K", 1}}));
@@ -91,7 +91,7 @@ const Configuration& classes_of_rows() {
       {"SPLIT_K", 1}, {"PACK_A", 0},  {"PACK_B", 0}};
   return classes;
 }
-constexpr std::int64_t kApart = kLimit / 16 + 1;  // elements: four rows pass a tensor map's limit
+constexpr std::int64_t kApart = kLimit / 16 + 1;  // elements: four rows exceed a tensor map's limit
 
 TEST_F(FarStrides, OfRowsInClasses) {
   const Problem problem = rows_in_classes();
@@ -110,7 +110,7 @@ TEST_F(FarStrides, OfRowsInClasses) {
   expect_served(matmul, problem, classes);
 }
 
-/// Nothing is computed, and no operand is read.
+/// A device that computes nothing and reads no operand.
 struct FarStridesOnAFake : MatmulTest {
   FarStridesOnAFake() {
     device->on_launch = nullptr;

@@ -16,15 +16,15 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-/// The record's microseconds per mode (0: no record); a missing mode is unsupported.
+/// The record's time in us per mode (0: no record); a missing mode is unsupported.
 using Answers = std::map<MathMode, double>;
 
 struct Asked {
   Problem problem = typed_problem<float, float>(Layout::nn, 256, 256, 256);
   DeviceInfo device = nominal_device(parse_target("sm_90a"));
   Answers answers = {{MathMode::tf32, 0}, {MathMode::f32x3, 0}, {MathMode::strict, 0}};
-  std::map<MathMode, std::int64_t> record_k;  ///< where not 256
-  std::map<MathMode, double> predicted_us;    ///< of answers from another size
+  std::map<MathMode, std::int64_t> record_k;  ///< if it is not 256
+  std::map<MathMode, double> predicted_us;    ///< for answers from another size
 
   MathMode within(double accuracy) const {
     return fastest_within(problem, accuracy, device, [this](const Problem& asked) {

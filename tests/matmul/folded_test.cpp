@@ -12,7 +12,7 @@ Problem batch_of(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k,
   return typed_problem(layout, m, n, k, DType::f32, DType::f32, MathMode::strict, batch);
 }
 
-/// Matrices of A and C below each other, with gaps in the rows.
+/// Matrices of A and C are below each other, with gaps in the rows.
 Call stacked(const Problem& p) {
   Call call;
   call.lda = min_lda(p) + 3, call.ldb = min_ldb(p) + 1, call.ldc = p.n + 2;
@@ -20,7 +20,7 @@ Call stacked(const Problem& p) {
   return call;
 }
 
-/// The product that a batch is; none for others.
+/// The product that the batch is folded into; none for other batches.
 std::optional<Problem> product_of(const Problem& batch, const Call& call) {
   return Normalized(batch, call).request.product;
 }
@@ -95,7 +95,7 @@ TEST(FoldedBatch, OtherBatchesStay) {
   EXPECT_FALSE(product_of(huge, stacked(batch)));
 }
 
-/// A batch of 4 products of 3x5x7 whose launches are counted by BATCHED.
+/// Counts launches by BATCHED, for a batch of 4 products of 3x5x7.
 struct FoldedServing : MatmulTest {
   FoldedServing() {
     device->on_launch = [this](const KernelSpec& kernel, const LaunchShape& shape,

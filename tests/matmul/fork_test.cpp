@@ -143,7 +143,7 @@ TEST_F(Fork, InCTheStatusAndTheWordsSayIt) {
   tilewise_destroy(handle);
 }
 
-/// With a fake GPU, since default_matmul() serves no CPU.
+/// With a fake GPU, because default_matmul() does not serve the CPU.
 TEST_F(Fork, EachProcessHasADefaultMatmulOfItsOwn) {
   const std::string driver = folder_ / "libfake.so";
   ASSERT_EQ(std::system(("c++ -shared -fPIC -o '" + driver + "' '" + TILEWISE_SOURCE_DIR +

@@ -1,6 +1,6 @@
 #pragma once
 // Products in captured graphs, on any machine: with a workspace, with packs, and with operands that
-// change from capture to capture.
+// change between captures.
 #include <gmock/gmock.h>
 
 #include "tests/matmul/served_checks.hpp"
@@ -25,8 +25,8 @@ class Graphs : public Served {
  protected:
   using Served::Served;
 
-  /// bf16 by wgmma with k in three parts. extra: elements between rows; an odd number needs packs.
-  /// `rounds`: launches of a graph beside products.
+  /// Checks bf16 by wgmma with k in three parts. extra: elements between rows; an odd number needs
+  /// packs. `rounds`: launches of a graph concurrent with products.
   void check_captured(Layout layout, std::int64_t extra, Size size, int rounds) {
     Problem problem = typed_problem<bf16, bf16>(layout, size.m, size.n, size.k);
     if (extra % 2 != 0) set_alignment(problem, {2, 2, 2});
@@ -76,7 +76,7 @@ class Graphs : public Served {
       made.stream = stream;
       return made;
     }
-    /// C after `work` on it.
+    /// C after `work` has run on it.
     template <class Work>
     std::vector<std::byte> result(Stream stream, const Work& work) const {
       std::vector<std::byte> got = jobs[0].c.memory;
@@ -93,8 +93,8 @@ class Graphs : public Served {
     DeviceBuffer c;
   };
 
-  /// A graph on one stream beside products on the stream that it was captured from: neither changes
-  /// what the other has in its workspace.
+  /// Runs a graph on one stream concurrently with products on the stream that it was captured from.
+  /// Neither may change the workspace of the other.
   void check_beside(Matmul& matmul, const Sets& sets, LaunchGraph& graph, Stream captured_from,
                     const std::vector<std::vector<std::byte>>& expected, int rounds) {
     const TestStream other(*device);
@@ -125,7 +125,8 @@ class Graphs : public Served {
     return got;
   }
 
-  /// A product that was not prepared is refused before anything is captured: the capture goes on.
+  /// A product that was not prepared is refused before anything is captured, and the capture
+  /// continues.
   void expect_refused(Matmul& matmul, const Sets& sets, Stream stream, Matmul& prepared,
                       const std::vector<std::byte>& expected) {
     const Problem& problem = sets.jobs[0].problem;

@@ -7,7 +7,7 @@
 namespace tilewise::host_direct_test {
 namespace {
 
-/// All of the caller's memory is page-locked. Counts what is copied by rows: directly.
+/// All of the caller's memory is page-locked. Counts direct copies, which are by rows.
 class PageLocked : public test::LazyDevice {
  public:
   std::atomic<std::int64_t> bytes_up{0}, bytes_down{0};
@@ -27,7 +27,7 @@ class PageLocked : public test::LazyDevice {
   }
 };
 
-/// fake_product() of each matrix of a batch.
+/// Runs fake_product() for each matrix of a batch.
 void fake_products(const KernelSpec& kernel, const LaunchShape& shape, const void* arguments,
                    Stream stream) {
   FakeMultiplyArgs x;
@@ -41,8 +41,8 @@ void fake_products(const KernelSpec& kernel, const LaunchShape& shape, const voi
 
 class HostDirect : public MatmulTest {
  protected:
-  /// C = A B + 2 C, checked, by tiles within `limit` bytes, with rows that are
-  /// `extra` elements longer than they need be.
+  /// Computes and checks C = A B + 2 C by tiles within `limit` bytes. Rows are `extra` elements
+  /// longer than necessary.
   void multiply(const Problem& p, std::int64_t extra, std::int64_t limit) {
     auto made = std::make_unique<PageLocked>();
     locked = made.get();
@@ -95,7 +95,7 @@ class HostDirect : public MatmulTest {
 
 constexpr std::int64_t kPlenty = 100'000'000;
 
-// Rows of 1,204 and 1,240 bytes.
+// Rows have 1,204 and 1,240 bytes.
 TEST_F(HostDirect, LongRowsAreCopiedWithoutStaging) {
   multiply(problem_of(301, 310, 33, Layout::tn), 5, kPlenty);
   EXPECT_GT(locked->copies_up, 0);
@@ -114,7 +114,7 @@ TEST_F(HostDirect, ShortRowsAreStaged) {
   EXPECT_GT(locked->uploaded_bytes, locked->bytes_up);
 }
 
-// Of a tile with several matrices each is one copy: C has 1 MiB a matrix, A and B less.
+// A tile of several matrices has one copy for each: a matrix of C has 1 MiB, those of A and B less.
 TEST_F(HostDirect, LargeMatricesOfABatchAreCopiedOneByOne) {
   Problem p = problem_of(512, 512, 8, Layout::tn);
   p.batch = 4;

@@ -23,7 +23,7 @@ using testing::HasSubstr;
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
-/// Partial sums of a k split in 32.
+/// Bytes of the partial sums of a k split in 32.
 std::int64_t partial_sums(const Problem& problem) {
   return 32 * problem.batch * problem.m * problem.n * 4;
 }
@@ -57,7 +57,7 @@ std::string refusal(const HostTask& task, std::int64_t budget, const HostSetting
   return "no error";
 }
 
-// 59 MB for the whole product, 8 MiB for a tile of 256 x 256.
+// The workspace is 59 MB for the whole product, 8 MiB for a tile of 256 x 256.
 TEST(HostFit, TilesShrinkUntilTheirWorkspaceFits) {
   const HostTask task = task_of(601, 770, 2065);
   int asked = 0;
@@ -90,7 +90,7 @@ TEST(HostFit, ALimitOfTheSmallestTileAndItsWorkspaceIsEnough) {
                     HasSubstr("524288 bytes of workspace"), HasSubstr("may have 573439")));
 }
 
-// Where the edge tiles' kernels take more than those of the others.
+// The kernels of edge tiles take more workspace than those of other tiles.
 TEST(HostFit, EdgeTilesCount) {
   const auto of_edges = [](const Problem& problem) {
     return problem.m % 256 != 0 ? 5 * kMiB : std::int64_t{0};

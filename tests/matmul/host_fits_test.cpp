@@ -1,4 +1,4 @@
-// Splits of products on host pointers that are kept for later products.
+// Splits of products on host pointers that are cached for later products.
 #include "api/host_pointers/host_fits.hpp"
 
 #include <gtest/gtest.h>

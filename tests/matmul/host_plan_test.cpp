@@ -1,4 +1,5 @@
-// How products on host pointers are split: every tile once, with its blocks in place, in bounds.
+// How products on host pointers are split: every tile occurs once, with its blocks in place and in
+// bounds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +25,7 @@ Block block_of(const HostPlan& plan, HostOperand operand, const HostTile& tile) 
   return {x.z, x.row, x.column};
 }
 
-/// Follows the order: what each slot holds, and when it may be replaced.
+/// Follows the order of tiles: the contents of each slot, and when they may be replaced.
 void check_order(const HostPlan& plan) {
   std::map<std::pair<HostOperand, int>, Block> held;
   std::map<std::pair<HostOperand, int>, std::int64_t> last_use;
@@ -145,7 +146,8 @@ TEST(HostPlan, WhatFitsIsCopiedOnceInManyTiles) {
   }
 }
 
-/// In nn, blocks of B are parts of rows. The link takes longer for them: wider ones are chosen.
+/// In nn, blocks of B are parts of rows. The link takes longer for parts of rows, so wider blocks
+/// are chosen.
 TEST(HostPlan, BlocksOfPartsOfRowsAreWide) {
   const auto plan_of = [](Layout layout) {
     return on_h200(square(16384, DType::bf16, DType::bf16, layout), 100'000 * kMiB, 700e12);
@@ -166,7 +168,7 @@ TEST(HostPlan, AThirdOfTheMemoryStaysNearTheBound) {
   }
 }
 
-/// 131072 x 131072 of bf16 is 32 GiB; tiles with all of k in 1 GiB would be of 1024 columns.
+/// 131072 x 131072 of bf16 is 32 GiB; tiles with all of k would have 1024 columns in 1 GiB.
 TEST(HostPlan, AVeryLongSumIsSplitAndAddedInF32) {
   const HostPlan plan = on_h200(square(131072, DType::bf16, DType::bf16), 1024 * kMiB, 700e12);
   EXPECT_LT(plan.shape.tile.k, 131072);

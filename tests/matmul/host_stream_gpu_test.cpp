@@ -1,4 +1,4 @@
-// Products on host pointers by tiles, on a GPU: the same results as at once.
+// Products on host pointers by tiles, on a GPU: the same results as without tiles.
 #include <dlfcn.h>
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
-/// Memory of the program that is page-locked as cudaHostRegister() does it, by the driver.
+/// Memory of the program, page-locked by the driver like by cudaHostRegister().
 class Registered {
  public:
   Registered(void* memory, std::size_t bytes) : memory_(memory) {
@@ -57,7 +57,7 @@ struct HostStreamGpu : test::Served {
   }
 };
 
-/// Of the kind of that number in product_kinds().
+/// A problem of the kind with that index in product_kinds().
 Problem problem_of_kind(std::size_t number) {
   const ProductKind& kind = product_kinds()[number];
   const auto turn = static_cast<std::int64_t>(number) + 1;
@@ -65,7 +65,7 @@ Problem problem_of_kind(std::size_t number) {
                        turn % 3 == 0 ? 3 : 1);
 }
 
-/// One test a kind: each compiles the kernels of its tiles.
+/// One test per kind, because each compiles the kernels of its tiles.
 struct HostStreamOfKindGpu : HostStreamGpu, testing::WithParamInterface<std::size_t> {};
 
 TEST_P(HostStreamOfKindGpu, ByTilesAndInPartsOfK) {
@@ -99,7 +99,7 @@ std::vector<float> numbers(std::int64_t count) {
 }
 
 TEST_F(HostStreamGpu, ALargeProductIsNearTheOneOnDevicePointers) {
-  const std::int64_t m = 3001, n = 2500, k = 2700;  // over 32 MiB: by tiles without a limit, too
+  const std::int64_t m = 3001, n = 2500, k = 2700;  // over 32 MiB: tiles even without a limit
   const auto a = numbers(m * k), b = numbers(k * n);
   std::vector<float> c(std::size_t(m * n)), expected = c;
   Matmul matmul(options);
@@ -143,7 +143,7 @@ TEST_F(HostStreamGpu, PageLockedMemoryIsKnown) {
   check(plain.data());
 }
 
-/// As a program does that page-locks its own matrices.
+/// Like a program that page-locks its own matrices.
 TEST_F(HostStreamGpu, PageLockedMatricesGiveTheSameProduct) {
   for (const std::int64_t batch : {1, 3})
     for (const std::int64_t limit : {9 * kMiB, 200 * kMiB}) {

@@ -1,5 +1,5 @@
-// Products on host pointers by tiles: the same results as at once, within the memory limit, with
-// what was said in advance; failures leave nothing behind.
+// Products on host pointers by tiles: the same results as without tiles, within the memory limit,
+// and with the predicted split; failures leave nothing behind.
 #include <cmath>
 #include <limits>
 #include <random>
@@ -22,7 +22,7 @@ HostSettings small_tiles(std::int64_t limit) {
   settings.memory_limit = limit;
   settings.granule = 16;
   settings.single_bytes = 0;
-  settings.chunk_bytes = 1000;  // a block has several chunks, a long row has some
+  settings.chunk_bytes = 1000;  // so that a block has several chunks, and a long row too
   settings.threads = 3;
   return settings;
 }
@@ -38,7 +38,7 @@ class HostStream : public MatmulTest {
     parts.device = std::move(made);
     parts.host = small_tiles(40'000);
   }
-  /// Whole numbers; padding of rows is NaN.
+  /// Whole numbers; the padding of rows is NaN.
   static std::vector<float> matrix(std::int64_t rows, std::int64_t columns, std::int64_t ld,
                                    int seed) {
     std::vector<float> values(std::size_t(rows * ld), kNan);
@@ -71,7 +71,7 @@ class HostStream : public MatmulTest {
         ASSERT_EQ(c[at], alpha * sum + (beta == 0 ? 0 : beta * before[at])) << i << ", " << j;
       }
   }
-  /// Nothing but the kept staging buffers is alive.
+  /// Expects that only the kept staging buffers are alive.
   void expect_nothing_left() {
     EXPECT_EQ(device->live_workspaces, 0);
     EXPECT_EQ(device->live_buffers, device->host_bytes > 0 ? 1 : 0);
@@ -165,7 +165,7 @@ TEST_F(HostStream, DeviceMemoryIsKeptWithinALimitOfTheCaller) {
   check(multiply, Layout::nn, 100, 100, 100, 0, 1, 0);
   EXPECT_EQ(device->live_buffers, 2) << "staging buffers and device memory";
   EXPECT_LE(free_before - device->free_bytes, 40'000);
-  // What is kept counts as free for the next product.
+  // Kept memory counts as free for the next product.
   device->free_bytes = 10'000;
   EXPECT_EQ(to_string(multiply.host_split(problem)), to_string(said));
   check(multiply, Layout::nn, 100, 100, 100, 0, 1, 0);
@@ -297,7 +297,7 @@ TEST_F(HostStream, CSaysTheSplitToo) {
   EXPECT_THAT(tilewise_last_error(), HasSubstr("host_memory_limit is -1"));
 }
 
-/// Every kind of product, on the CPU executor.
+/// All kinds of products, on the CPU executor.
 struct HostStreamOnTheCpu : test::Served {
   HostStreamOnTheCpu() : Served("host") {}
   Matmul limited(std::int64_t limit) {
@@ -333,11 +333,11 @@ TEST_F(HostStreamOnTheCpu, SumsInPartsAreRoundedOnce) {
   call.lda = 256, call.ldb = call.ldc = 16;
   call.alpha = 1.01;
   parts.host(problem, call);
-  // 258.56 is rounded to a multiple of 2. Parts of 16.16 rounded one by one would stay at 256.
+  // 258.56 is rounded to a multiple of 2. Rounding the parts of 16.16 one by one would stay at 256.
   for (const bf16& x : c) ASSERT_EQ(to_double(DType::bf16, &x), 258);
 }
 
-/// The workspace of tiles is behind their slots, and a small product has one of its own.
+/// The workspace of tiles follows their slots, and a small product has its own workspace.
 TEST_F(HostStreamOnTheCpu, KernelsOfTilesHaveAWorkspace) {
   const Problem problem = typed_problem<float, float>(Layout::nn, 64, 96, 128);
   const HostSplit before = limited(60'000).host_split(problem);

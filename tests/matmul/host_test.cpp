@@ -81,7 +81,7 @@ TEST_F(MatmulTest, HostCopiesOnlyWhatIsRead) {
 }
 
 TEST_F(MatmulTest, HostRowsMayBeFarApart) {
-  // Only a few pages are read: the padding is not copied.
+  // Only a few pages are read, because the padding is not copied.
   const std::int64_t lda = std::int64_t{1} << 26;
   const auto whole = static_cast<std::size_t>(2 * lda + 1) * sizeof(float);
   std::unique_ptr<float, void (*)(void*)> a(static_cast<float*>(std::calloc(whole, 1)), std::free);
@@ -105,7 +105,7 @@ TEST_F(MatmulTest, HostSaysWhatIsNeededAndFree) {
     FAIL() << "it cannot have fitted";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::out_of_memory);
-    // Three tiles of 256 x 256; 1/16 of what is free is kept.
+    // Three tiles of 256 x 256; 1/16 of the free memory is kept.
     EXPECT_THAT(error.what(),
                 AllOf(HasSubstr("needs 786432 bytes"), HasSubstr("300000 bytes are free"),
                       HasSubstr("may have 281250"), HasSubstr("1024x1024x1024")));

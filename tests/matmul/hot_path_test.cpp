@@ -3,8 +3,8 @@
 
 #include "matmul_fixture.hpp"
 
-// Replaced for the whole program, to count the allocations of a served call. Not inlined, so that
-// the compiler sees matching pairs.
+// Replaced for the whole program to count the allocations of a served call. Not inlined, so that
+// the compiler finds matching pairs.
 namespace {
 thread_local bool counting = false;
 thread_local int allocations = 0;

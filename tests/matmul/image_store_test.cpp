@@ -177,7 +177,7 @@ TEST_F(ImageStoreTest, WhatCannotBeKeptIsMadeAllTheSame) {
   EXPECT_THAT(made.log, AllOf(HasSubstr("not kept"), HasSubstr("can only be read")));
 }
 
-/// A cache file that two objects have open, as two processes would.
+/// A cache file that two objects have open, as two processes would have.
 class SharedStoreTest : public ImageStoreTest {
  protected:
   void age(int seconds) const {

@@ -1,5 +1,5 @@
 #pragma once
-// A fake device whose streams run as late as possible, so that a missing wait shows as a wrong
+// A fake device whose streams run as late as possible, so that a missing wait causes a wrong
 // result.
 #include <gtest/gtest.h>
 
@@ -12,16 +12,16 @@
 
 namespace tilewise::test {
 
-/// Work stays in its stream until the host waits for it, or other work that it waits for does.
+/// Work stays in its stream until the host waits for it, directly or through other work.
 /// Thread-safe. Also counts memory and can fail.
 class LazyDevice : public FakeDevice {
  public:
   ~LazyDevice() override { EXPECT_EQ(streams_.size(), 0U) << "every stream is destroyed"; }
 
   // Set by tests before the product.
-  int fail_at_copy = -1;  ///< the number of the copy that fails, either way
+  int fail_at_copy = -1;  ///< index of the copy that fails, in either direction
   int fail_at_launch = -1;
-  std::atomic<std::int64_t> most_taken{0};  ///< bytes of device memory at a time
+  std::atomic<std::int64_t> most_taken{0};  ///< largest number of bytes of device memory in use
 
   void* allocate(std::int64_t bytes) override {
     const std::lock_guard lock(mutex_);
@@ -31,7 +31,7 @@ class LazyDevice : public FakeDevice {
   }
   void free(void* pointer) noexcept override {
     const std::lock_guard lock(mutex_);
-    taken_ = 0;  // of a test's products one runs at a time, with one allocation
+    taken_ = 0;  // a test runs one product at a time, with one allocation
     FakeDevice::free(pointer);
   }
   void* allocate_async(std::int64_t bytes, Stream stream) override {
@@ -120,7 +120,7 @@ class LazyDevice : public FakeDevice {
     queue.work.push_back(std::move(work));
     ++queue.pushed;
   }
-  /// A stream that is gone has done its work.
+  /// The work of a destroyed stream is done.
   void reach(Stream stream, std::int64_t at) {
     if (const auto found = streams_.find(stream); found != streams_.end()) run(*found->second, at);
   }

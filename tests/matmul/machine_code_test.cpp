@@ -1,10 +1,9 @@
-// What only the machine code shows of a warp that hands memory of the block back to TMA: the
-// compiler may move a load or a store past what the source has after it. The proxy fence of
-// release_to_tma() (templates/words/mbarrier.cuh) stands between the last load of a stage and the
-// arrival.
+// Checks, in machine code, how a warp returns memory of the block to TMA. The compiler may move a
+// load or a store past later code of the source. The proxy fence of release_to_tma()
+// (templates/words/mbarrier.cuh) must stay between the last load of a stage and the arrival.
 //
-// The machine's NVRTC compiles, or that of TILEWISE_NVRTC: ./check --full runs these tests with
-// several. TILEWISE_FULL=1 takes random candidates for each GPU instead of one.
+// Compiles with the machine's NVRTC, or with that of TILEWISE_NVRTC; ./check --full runs these
+// tests with several. TILEWISE_FULL=1 takes random candidates for each GPU instead of one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,7 +39,7 @@ struct Case {
   }
 };
 
-/// Puts `after` in the place of `before`, which all sources together have once.
+/// Replaces `before`, which occurs once in all sources together, with `after`.
 void replace_once(KernelSource& source, const std::string& before, const std::string& after) {
   int changed = 0;
   for (auto& [name, text] : source.headers) {
@@ -54,13 +53,13 @@ void replace_once(KernelSource& source, const std::string& before, const std::st
 
 const std::string kFence = "fence_proxy_async();  //@ release-fence";
 void without_fence(KernelSource& source) { replace_once(source, kFence, ""); }
-/// The fence stands before the first load of the stage.
+/// Moves the fence before the first load of the stage.
 void early_fence(KernelSource& source) {
   without_fence(source);
   const std::string wait = "mbarrier_wait(full + consumer.stage, consumer.phase);";
   replace_once(source, wait, wait + " fence_proxy_async();");
 }
-/// The fence does not name the memory of the block.
+/// Makes a fence that does not name the memory of the block.
 void wide_fence(KernelSource& source) {
   replace_once(source, kFence, R"(asm volatile("fence.proxy.async;" ::: "memory");)");
 }
@@ -98,7 +97,7 @@ class MachineCode : public test::NvrtcTest {
     return found;
   }
 
-  /// Those of sm_90, sm_100 and sm_120 that the compiler and the template know.
+  /// The devices of sm_90, sm_100 and sm_120 that the compiler and the template support.
   std::vector<DeviceInfo> devices(const Problem& problem, const std::string& kernel) const {
     std::vector<DeviceInfo> known;
     const std::vector<Target> all = compiler_->targets();
@@ -111,7 +110,7 @@ class MachineCode : public test::NvrtcTest {
     return known;
   }
 
-  /// A random candidate; with TILEWISE_FULL `full` of them for each GPU. Those of later calls are
+  /// Draws a random candidate, or with TILEWISE_FULL `full` of them for each GPU. Later calls draw
   /// for other GPUs.
   void draw(std::vector<Case>& cases, const Problem& problem, const std::string& kernel,
             const Subspace& subspace, int full) {
@@ -173,7 +172,7 @@ class MachineCode : public test::NvrtcTest {
                     "TILE_K":64,"TILE_M":32,"TILE_N":256,"TRANSPOSE_A":1,"TRANSPOSE_B":0,
                     "UNROLL":32,"VECTOR_A":2,"VECTOR_B":4,"VECTOR_C":4,"WARP_M":4})");
   }
-  /// Candidates that TMA copies one operand for, or both. Large tiles take long to compile.
+  /// Candidates for which TMA copies one or both operands. Large tiles take long to compile.
   std::vector<Case> simt_by_tma(const Problem& problem) {
     std::vector<Case> cases;
     int prefetch = 0;
@@ -192,7 +191,7 @@ class MachineCode : public test::NvrtcTest {
       }
     return cases;
   }
-  /// Of both templates, both FRAGMENTS. Small ones, which are compiled several times.
+  /// Small candidates of both templates and of both FRAGMENTS, which are compiled several times.
   std::vector<Case> one_of_each() {
     std::vector<Case> cases = {one_fragment(64, 16), two_fragments()};
     cases[1].candidate.configuration.set("TILE_K", 16);
@@ -235,8 +234,8 @@ TEST_F(MachineCode, MmaFencesItsReadsOfAStage) {
   expect_released(cases);
 }
 
-// Its stages are read by wgmma, which needs no fence: no ordinary load follows the last instruction
-// of a stage before the arrival. What it stores by TMA is stored before the fence.
+// wgmma reads its stages and needs no fence: no ordinary load comes between the last instruction on
+// a stage and the arrival. Memory that TMA stores is written before the fence.
 TEST_F(MachineCode, WgmmaReadsNoStageByLoads) {
   std::vector<Case> cases;
   for (const DType type : {DType::bf16, DType::e4m3})

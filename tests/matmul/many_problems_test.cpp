@@ -1,5 +1,4 @@
-// A Matmul keeps the choices of a limited number of problems. More problems are served all the
-// same.
+// A Matmul keeps the choices of a limited number of problems. Further problems are served as well.
 #include <malloc.h>
 
 #include <barrier>
@@ -21,7 +20,7 @@ constexpr bool kCountsMemory = true;
 
 constexpr int kMore = kCachedExecutables + 100;
 
-/// Serves problem number `i` of 32,768, all of one kernel; the number of wrong elements.
+/// Serves problem number `i` of 32,768, all with one kernel. Returns the number of wrong elements.
 int serve(Matmul& multiply, int i) {
   constexpr int kRows = 64, kColumns = 512;
   static const std::vector<float> a(kRows * 4, 1), b(2 * kColumns, 2);
@@ -37,7 +36,7 @@ int serve(Matmul& multiply, int i) {
 
 class ManyProblems : public MatmulTest {
  protected:
-  /// Serves problems of these numbers, without the computation.
+  /// Serves the problems with these numbers without the computation.
   void serve_range(Matmul& multiply, int from, int to) {
     const auto compute = std::exchange(device->on_launch, nullptr);
     for (int i = from; i < to; ++i) serve(multiply, i);
@@ -81,8 +80,8 @@ TEST_F(ManyProblems, ThreadsAreServedWhileOthersReplaceTheirChoices) {
   for (int t = 0; t < kThreads; ++t)
     threads.emplace_back([&, t] {
       for (int i = 0; i < kEach; ++i) {
-        wrong += serve(multiply, 100 + t * kEach + i);  // of this thread alone
-        wrong += serve(multiply, i % 100);              // of all threads
+        wrong += serve(multiply, 100 + t * kEach + i);  // problems of this thread only
+        wrong += serve(multiply, i % 100);              // problems of all threads
       }
     });
   threads.clear();
@@ -126,7 +125,7 @@ TEST_F(ManyProblems, AThreadMayMultiplyWhileItEnds) {
   };
   int wrong = 0;
   std::jthread([&] {
-    thread_local AtEnd at_end;  // made before what the thread remembers, so destroyed after it
+    thread_local AtEnd at_end;  // made before the thread's cache, so destroyed after it
     at_end.multiply = &multiply;
     at_end.wrong = &wrong;
     wrong += serve(multiply, 1);
@@ -136,7 +135,7 @@ TEST_F(ManyProblems, AThreadMayMultiplyWhileItEnds) {
   EXPECT_EQ(device->launch_count, 8);
 }
 
-/// docs/embedding.md: at most three multiply kernels of each winner, here without packs.
+/// docs/embedding.md: each winner has at most three multiply kernels, here without packs.
 TEST_F(ManyProblems, LoadFewKernels) {
   parts.database = Database::in_memory();
   int winners = 0;

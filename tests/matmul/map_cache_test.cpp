@@ -11,7 +11,7 @@ namespace tilewise::map_cache_test {
 namespace {
 
 struct MapCache : testing::Test {
-  /// The base address of the map that is handed out.
+  /// The base address of the returned map.
   const void* base_of(std::uint64_t owner, std::int64_t index, const void* base, std::int64_t row) {
     alignas(64) std::byte map[128];
     encode_cached(device, recipe, owner, index, base, {row}, map);

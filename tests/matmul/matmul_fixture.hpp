@@ -53,8 +53,7 @@ class MatmulTest : public testing::Test {
     return image;
   }
 
-  /// Stores a winner, with its image by default. Returns the record's id.
-  /// That cannot serve the problem at a lower alignment.
+  /// A candidate that cannot serve the problem at a lower alignment.
   Candidate with_vectors(const Problem& problem) const {
     Candidate vectors = candidate(problem, "simt");
     vectors.configuration.set("VECTOR_A", 4);
@@ -65,6 +64,7 @@ class MatmulTest : public testing::Test {
     EXPECT_NE(rejection(simt, unaligned, vectors.configuration, device->facts), "");
     return vectors;
   }
+  /// Stores a winner, with its image by default. Returns the record's id.
   std::int64_t store(Database& database, const Problem& problem, const std::string& kernel,
                      bool with_image = true) {
     return store(database, problem, candidate(problem, kernel), with_image);
@@ -88,7 +88,7 @@ class MatmulTest : public testing::Test {
     return id;
   }
 
-  /// From now on, loading an image of `source` fails.
+  /// Makes every later load of an image of `source` fail.
   void break_images_of(const std::string& source) {
     device->on_load = [source](const Image& image) {
       if (image.kernel.source == source) throw Error(ErrorKind::device, "invalid image");

@@ -81,7 +81,7 @@ struct Job {
   float alpha = 1, beta = 0;
 };
 
-/// One element of C by BLAS's rules in f64, and the GPU's error bound.
+/// One element of C by BLAS's rules in f64, and the error bound of the GPU.
 struct Expected {
   double value = 0, bound = 0;
 };
@@ -248,7 +248,7 @@ TEST_F(MatmulGpu, AnEmptyResultIsNoWork) {
   device->synchronize(nullptr);
 }
 
-/// Three rows 2^30 + 1 elements apart: offsets past 2^31 elements in A, then in B, then in C.
+/// Three rows are 2^30 + 1 elements apart: offsets exceed 2^31 elements in A, then in B, then in C.
 TEST_F(MatmulGpu, RowsPast32BitOffsets) {
   const std::int64_t ld = (std::int64_t{1} << 30) + 1;
   const std::int64_t bytes = (2 * ld + 8) * 4;
@@ -313,7 +313,7 @@ TEST_F(MatmulGpu, CapturesIntoAGraphOncePrepared) {
     graph->launch(stream);
     job.c = before;
     expect_right(job, downloaded(job, c, stream));
-    // Many other problems: the choice of this one is replaced before the graph's next launch.
+    // With many other problems, the choice of this one is replaced before the graph's next launch.
     for (problem.m = 1001; problem.m <= 6000; ++problem.m) multiply->prepare(problem);
   }
   device->destroy_stream(stream);
@@ -334,7 +334,7 @@ TEST_F(MatmulGpu, ScalarsOnTheDevice) {
   Call call;
   call.a = a.data(), call.b = b.data(), call.c = c.data();
   call.lda = job.a.ld, call.ldb = job.b.ld, call.ldc = job.c.ld;
-  call.alpha = 0, call.beta = 0;  // do not count
+  call.alpha = 0, call.beta = 0;  // ignored
   call.alpha_device = on_device.data();
   call.beta_device = static_cast<const float*>(on_device.data()) + 1;
   (*multiply)(problem, call);

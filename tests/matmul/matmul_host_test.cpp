@@ -1,5 +1,5 @@
-// Products on the CPU executor against the reference: the entry points as used by a program without
-// a GPU.
+// Products on the CPU executor compared with the reference: the entry points as used by a program
+// without a GPU.
 #include <gtest/gtest.h>
 #include <pthread.h>
 

@@ -98,7 +98,7 @@ TEST_F(MatmulTest, AlignmentIsReadOffTheCall) {
   };
   multiply(Layout::nn, 16, 16, 16, 1, aligned(a), 16, aligned(b), 16, 0, aligned(c), 16);
   EXPECT_EQ(device->loaded.size(), 1u);
-  // Off by one element: the record, which loads 4 at a time, does not serve it.
+  // Off by one element, so the record, which loads 4 at a time, does not serve it.
   multiply(Layout::nn, 16, 16, 16, 1, aligned(a) + 1, 16, aligned(b), 16, 0, aligned(c), 16);
   EXPECT_EQ(device->loaded.size(), 2u);
 }
@@ -297,7 +297,7 @@ TEST_F(MatmulFileTest, AMissingImageIsCompiledAndKeptForTheNextProcess) {
   next.device = std::make_unique<FakeDevice>();
   next.open_cache = [this] { return std::make_unique<ImageCache>(path, OpenMode::read_only); };
   next.compile_missing = false;
-  make_matmul(std::move(next)).prepare(problem);  // throws when it has no image
+  make_matmul(std::move(next)).prepare(problem);  // throws without an image
   EXPECT_EQ(compiles, 1);
 }
 

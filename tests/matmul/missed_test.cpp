@@ -1,4 +1,4 @@
-// on_miss: what a product of a problem does that was not tuned, and the list of such problems.
+// on_miss: the first product of a problem that was not tuned, and the list of such problems.
 #include "matmul/missed.hpp"
 
 #include <fstream>

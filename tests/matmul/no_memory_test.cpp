@@ -6,7 +6,7 @@
 #include "tilewise/matmul.h"
 
 // Replaced for the whole program, so that a chosen allocation fails. Not inlined, so that the
-// compiler sees matching pairs.
+// compiler finds matching pairs.
 namespace {
 thread_local long until_failure = 0;  // allocations of this thread; 0: none fails
 thread_local bool failed = false;
@@ -35,7 +35,7 @@ namespace {
 
 class NoMemory : public MatmulTest {
  protected:
-  /// A Matmul with a stored winner, on a device of its own.
+  /// A Matmul with a stored winner, on its own device.
   Matmul made() {
     auto own = std::make_unique<FakeDevice>();
     device = own.get();
@@ -49,9 +49,9 @@ class NoMemory : public MatmulTest {
     return make_matmul(std::move(fresh));
   }
 
-  /// Lets the first, the second, ... allocation of `work` fail, each with a new Matmul. After 20 it
-  /// leaves some out. `work` throws nothing but Error(out_of_memory), and succeeds afterwards on
-  /// the same Matmul.
+  /// Makes the first, the second, ... allocation of `work` fail, each with a new Matmul. After 20
+  /// it leaves some out. `work` must throw only Error(out_of_memory), and must succeed afterwards
+  /// on the same Matmul.
   template <class Work>
   void expect_own_errors(Work work) {
     int failures = 0;
@@ -114,7 +114,7 @@ TEST_F(NoMemory, OfTheConstructorIsOurError) {
     } catch (const Error& error) {
       until_failure = 0;
       EXPECT_EQ(error.kind(), ErrorKind::out_of_memory) << error.what();
-    } catch (const std::bad_alloc&) {  // of the copy of the options, which the caller makes
+    } catch (const std::bad_alloc&) {  // thrown by the caller's copy of the options
       until_failure = 0;
       EXPECT_LE(at, 3);
     }

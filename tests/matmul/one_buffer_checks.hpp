@@ -1,5 +1,5 @@
 #pragma once
-// A, B and C side by side in the rows of one buffer, for every machine.
+// A, B and C next to each other in the rows of one buffer, on every machine.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,10 +13,10 @@
 
 namespace tilewise::test {
 
-/// C = 2 C - A B of whole numbers, all three in one buffer of rows [A | B | C].
+/// C = 2 C - A B of whole numbers, all three in one buffer with rows [A | B | C].
 class OneBufferJob {
  public:
-  /// `gap`: elements behind C in each row.
+  /// `gap`: elements after C in each row.
   OneBufferJob(const Problem& problem, std::int64_t gap)
       : memory(problem.a.type, 0, 0), problem_(problem), random_(5) {
     const std::int64_t step = 16 / bytes_of(problem.a.type);
@@ -33,7 +33,7 @@ class OneBufferJob {
       memory.set(static_cast<std::int64_t>(i), numbers_[i]);
     expect();
   }
-  Elements memory;  ///< the buffer, as it is before the product
+  Elements memory;  ///< the buffer before the product
 
   Call call(void* buffer) const {
     const auto place = [&](std::int64_t at) {
@@ -45,7 +45,7 @@ class OneBufferJob {
     call.alpha = -1, call.beta = 2;
     return call;
   }
-  /// The first element of the whole buffer that is not as it must be; -1 without one.
+  /// The first wrong element of the whole buffer; -1 if there is none.
   std::int64_t first_wrong() {
     for (std::size_t i = 0; i < numbers_.size(); ++i)
       if (!memory.holds(static_cast<std::int64_t>(i), numbers_[i]))
@@ -61,7 +61,7 @@ class OneBufferJob {
     return numbers_[std::size_t(at_b_ + (problem_.b.transposed ? j * ld_ + q : q * ld_ + j))];
   }
   int& c(std::int64_t i, std::int64_t j) { return numbers_[std::size_t(at_c_ + i * ld_ + j)]; }
-  /// A row of op(A) has at most four nonzeros: |C| <= 8 afterwards.
+  /// Fills the buffer. A row of op(A) has at most four nonzeros, so |C| <= 8 afterwards.
   void fill() {
     for (std::int64_t i = 0; i < problem_.m; ++i) {
       for (std::int64_t q = 0; q < problem_.k; ++q) a(i, q) = 0;
@@ -103,8 +103,8 @@ class OneBuffer : public Served {
     EXPECT_EQ(on_host.first_wrong(), -1) << to_string(problem) << " on host pointers, gap " << gap;
   }
 
-  /// Every template's default configuration, aligned and not. `layouts`: of the four, taken in
-  /// turn.
+  /// Checks every template's default configuration, aligned and not. `layouts`: how many of the
+  /// four, in turn.
   void check_templates_in_one_buffer(std::int64_t size, int layouts) {
     int databases = 0, served = 0, turn = 0;
     for (const KernelTemplate& kernel : catalog())

@@ -1,4 +1,4 @@
-// A, B and C side by side in the rows of one buffer, on a GPU.
+// A, B and C next to each other in the rows of one buffer, on a GPU.
 #include "tests/matmul/one_buffer_checks.hpp"
 
 namespace tilewise::one_buffer_gpu_test {

@@ -1,4 +1,4 @@
-// A kernel's source as one text: complete, and the same code.
+// A kernel's source as one text: complete, and with the same machine code.
 #include <gmock/gmock.h>
 
 #include "device/elf.hpp"
@@ -19,7 +19,7 @@ Problem square(DType type) {
   return problem;
 }
 
-/// The kernels of every template's default, with their packs and reductions.
+/// The kernels of every template's default configuration, with their packs and reductions.
 std::vector<KernelSpec> kernels_for(const DeviceInfo& device) {
   std::vector<KernelSpec> kernels;
   for (const DType type : {DType::f32, DType::bf16})

@@ -1,5 +1,5 @@
 // The memory that a pack step writes. Kernels that test their edges never read padding, so no
-// product shows whether it is zero.
+// product detects whether it is zero.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -25,10 +25,10 @@ using Memory = std::vector<std::byte>;
 
 class PackStep : public testing::Test {
  protected:
-  bool aligned_ = false;  ///< B's rows, to 16 bytes
+  bool aligned_ = false;  ///< whether B's rows are aligned to 16 bytes
 
-  /// Packs B (k x n) by mma's plan, with `from` in its kernel replaced by `to`. B's rows are no
-  /// multiple of the load width. The memory starts as canaries, and some follow its end.
+  /// Packs B (k x n) by mma's plan, with `from` in its kernel replaced by `to`. B's rows are not a
+  /// multiple of the load width. The memory starts as canaries, and some canaries follow its end.
   Memory packed(const ProductKind& kind, Pack pack, const std::string& from = "",
                 const std::string& to = "") {
     problem_ = test::with_kind(test::make_problem(Layout::nn, 5, 37, 21, 1), kind);
@@ -39,7 +39,7 @@ class PackStep : public testing::Test {
     c.set("PACK_B", static_cast<int>(pack));
     c.set("BYTES_B", 16);
     Plan plan = mma.plan(problem_, c, info);
-    plan.steps.resize(1);  // the pack; the rest would only take time to compile
+    plan.steps.resize(1);  // only the pack, to save compile time
     KernelSource source = kernel_source("pack.cu");
     const auto at = source.text.find(from);
     EXPECT_NE(at, source.text.npos) << "pack.cu has no \"" << from << '"';
@@ -81,7 +81,7 @@ class PackStep : public testing::Test {
  private:
   static constexpr std::size_t kBehind = 64;
 
-  /// Rounds to 13 bits fewer, to nearest, ties to even. No operand is NaN or the largest number.
+  /// Rounds off 13 bits, to nearest, ties to even. No operand is NaN or the largest number.
   static void round_to_tf32(std::byte* at) {
     std::uint32_t bits = 0;
     std::memcpy(&bits, at, 4);
@@ -92,7 +92,7 @@ class PackStep : public testing::Test {
   Memory run(Device& device, const Executable& executable) {
     const std::int64_t run = 16 / bytes_of(problem_.b.type);
     ld_ = aligned_ ? round_up(packing_.columns, run) : packing_.columns + 2;
-    // Rows behind the last one, to detect reads of them.
+    // Rows after the last one detect reads of them.
     from_.assign(place(problem_.batch, 4, 0), kOutside);
     for (std::int64_t i = 0; i < problem_.batch; ++i)
       for (std::int64_t r = 0; r < packing_.rows; ++r)
@@ -113,7 +113,7 @@ class PackStep : public testing::Test {
     return to;
   }
   std::size_t element_bytes() const { return static_cast<std::size_t>(bytes_of(problem_.b.type)); }
-  /// The byte offset of an element. Unaligned, the first element is one past an aligned address.
+  /// The byte offset of an element. If unaligned, the first element is one past an aligned address.
   std::size_t place(std::int64_t product, std::int64_t row, std::int64_t column) const {
     return static_cast<std::size_t>((aligned_ ? 0 : 1) + (product * packing_.rows + row) * ld_ +
                                     column) *

@@ -1,4 +1,4 @@
-// The choice for a problem that was not tuned counts the packing that the call has done.
+// The choice for a problem that was not tuned takes the call's own packing into account.
 #include <random>
 
 #include "matmul/prediction.hpp"
@@ -33,8 +33,8 @@ GivenPackings packing_of(const Candidate& candidate, const Problem& problem) {
   return given;
 }
 
-/// Two winners for 512 rows. For 520 rows the one that packs is expected to be the slower one, and
-/// without its packing the faster one.
+/// Two winners for 512 rows. For 520 rows the one that packs is expected to be slower with its
+/// packing, and faster without it.
 struct Winners {
   Candidate packs = simt(1), reads = simt(0);
   Problem tuned = rows(512), asked = rows(520);
@@ -89,7 +89,7 @@ class PackedChoiceMatmul : public MatmulTest {
       ++(kernel.source == "pack.cu" ? packs : multiplies);
     };
     Database database = Database::in_memory();
-    // Of two problems, so that both are winners.
+    // The records are of two problems, so both are winners.
     for (const Winner& winner : {winner_by_model(1, rows(513), winners.packs), winners.reading}) {
       Record record = winner.record;
       record.id = 0;

@@ -35,7 +35,8 @@ struct MultiplyFields {
   std::byte *a, *b, *partial;
 };
 
-/// The workspace: A at 0, B at 512, partial sums at 1536, 2048 bytes in all. 4 blocks pack A, 3 B.
+/// The workspace: A at 0, B at 512, partial sums at 1536, 2048 bytes in total. 4 blocks pack A, 3
+/// pack B.
 Plan packing_plan(std::int64_t columns = 7) {
   Plan plan;
   plan.workspace_bytes = 2048;
@@ -54,7 +55,7 @@ Plan packing_plan(std::int64_t columns = 7) {
   return plan;
 }
 
-/// The same packing of B at 256, after partial sums; A is read in place.
+/// The same packing of B at 256, after the partial sums; A is read in place.
 Plan plan_packing_b() {
   Plan plan = packing_plan();
   plan.steps[0] = step_of(StepRole::pack_b, "pack_b", {{Kind::b}, {Kind::workspace, 256}});
@@ -232,7 +233,7 @@ TEST_F(PackedTest, PlansThatPackAnotherWayPackTheOriginal) {
   others[2].steps[0].packs[1].ld = 64;
   others[3].steps[0].packs[1].packed_rows = 6;
   others[5].steps[0].packs[1].rounded = true;
-  others[4].steps[0].packs.pop_back();  // B's part is not to be kept
+  others[4].steps[0].packs.pop_back();  // the part of B is not kept
   for (const Plan& plan : others) {
     const Executable other = executable(plan);
     device->launches.clear();

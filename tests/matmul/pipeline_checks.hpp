@@ -1,8 +1,8 @@
 #pragma once
 // Pipelines by TMA under load: few multiplications per loaded value, so that many shared-memory
 // loads are in flight when a stage becomes empty. A copy that starts too early corrupts only a few
-// of a million tiles, hence many blocks, repeated launches, whole numbers, and a comparison of
-// every bit on the device.
+// of a million tiles. The checks therefore use many blocks, repeated launches, whole numbers, and a
+// comparison of every bit on the device.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -69,7 +69,7 @@ class Pipelines : public OnDevice {
   }
 
  private:
-  /// The offset of the first differing byte, -1 without one. Fills `found` with NaNs.
+  /// The offset of the first differing byte; -1 without one. Fills `found` with NaNs.
   std::int64_t first_difference(const DeviceBuffer& expected, const DeviceBuffer& found) {
     std::int64_t first = -1;
     if (!device_->known_equal(expected.data(), found.data(), found.bytes(), nullptr)) {
@@ -110,7 +110,7 @@ class Pipelines : public OnDevice {
   }
 };
 
-/// Every pipeline on products of one size, `times` times each.
+/// All pipelines on products of one size, `times` times each.
 class EveryPipeline : public Pipelines {
  protected:
   using Pipelines::Pipelines;
@@ -139,7 +139,7 @@ class EveryPipeline : public Pipelines {
     ahead.set("FRAGMENTS", 2);
     check(problem, bf16, "mma", ahead, times);
   }
-  /// The epilogue scratch (rows of C, partial sums of sliced-K) is larger than the stages; it must
+  /// The epilogue scratch (rows of C, partial sums of sliced-K) is larger than the stages and must
   /// not overwrite their mbarriers.
   void check_epilogue(std::int64_t m, std::int64_t n, std::int64_t k, int times) {
     const Kind f64{DType::f64, DType::f64, MathMode::strict},
@@ -171,7 +171,7 @@ class EveryPipeline : public Pipelines {
     check(problem, f32, "simt", small, times);
   }
 
-  /// Clusters, consumers in turn, each epilogue, and sums that another step adds.
+  /// Checks clusters, consumers in turn, each epilogue, and sums that another step adds.
   void check_wgmma(std::int64_t m, std::int64_t n, std::int64_t k, int times) {
     const Kind bf16{DType::bf16, DType::bf16, MathMode::strict},
         i8{DType::i8, DType::i32, MathMode::strict},

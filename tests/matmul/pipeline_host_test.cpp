@@ -1,5 +1,5 @@
-// The pipelines on the CPU executor, once and small. Its loads complete at once, so this checks the
-// configurations, not a GPU's order of loads (pipeline_gpu_test.cpp).
+// The pipelines on the CPU executor, once, with small sizes. Its loads complete at once, so this
+// checks the configurations but not a GPU's order of loads (pipeline_gpu_test.cpp).
 #include "tests/matmul/pipeline_checks.hpp"
 
 namespace tilewise::pipeline_host_test {

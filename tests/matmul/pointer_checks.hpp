@@ -1,5 +1,5 @@
 #pragma once
-// Batches by pointers, and batches that are one product, for every machine.
+// Batches by pointers, and batches that are one product, on every machine.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -15,8 +15,8 @@ class BatchesServed : public Served {
  protected:
   using Served::Served;
 
-  /// Addresses of the matrices that begin `stride` elements apart, those of product `order[i]`
-  /// first.
+  /// Addresses of the matrices that start `stride` elements apart; entry i is the matrix of product
+  /// `order[i]`.
   DeviceBuffer pointers(const DeviceBuffer& data, DType type, std::int64_t stride,
                         const std::vector<std::int64_t>& order) {
     std::vector<std::byte*> addresses;
@@ -29,7 +29,7 @@ class BatchesServed : public Served {
     return buffer;
   }
 
-  /// Products in another order than their matrices lie in; `extra` elements between rows.
+  /// Checks products in another order than their matrices, with `extra` elements between rows.
   void check_by_pointers(Matmul& matmul, Problem problem, std::int64_t extra) {
     WholeNumbers job(problem, extra, 11);
     problem.pointers = true;
@@ -62,8 +62,8 @@ class BatchesServed : public Served {
     }
   }
 
-  /// Every template's default configuration, as the winner of the batch with strides. `layouts`: of
-  /// the four, taken in turn.
+  /// Checks every template's default configuration as the winner of the batch with strides.
+  /// `layouts`: how many of the four, in turn.
   void check_templates_by_pointers(int layouts) {
     int turn = 0;
     for (const KernelTemplate& kernel : catalog())
@@ -77,7 +77,7 @@ class BatchesServed : public Served {
           const Configuration configuration =
               kernel.default_configuration(by_pointers, device->info());
           if (!rejection(kernel, problem, configuration, device->info()).empty()) continue;
-          // A database of its own: winners of other layouts would compete.
+          // Has its own database, because winners of other layouts would compete.
           options.database =
               (folder / (kernel.name + std::to_string(++databases_) + ".db")).string();
           Matmul matmul = with_winner(problem, {kernel.name, configuration});
@@ -86,7 +86,7 @@ class BatchesServed : public Served {
         }
   }
 
-  /// alpha = 0 and k = 0: the arrays of A and B are null pointers.
+  /// With alpha = 0 and k = 0, the arrays of A and B are null pointers.
   void check_without_a_sum() {
     Matmul matmul(options);
     for (const DType type : {DType::f32, DType::bf16})
@@ -112,7 +112,7 @@ class BatchesServed : public Served {
         }
   }
 
-  /// Every kind with a shared B, the rows below each other.
+  /// Checks every kind with a shared B, with the rows below each other.
   void check_folded(const ProductKind& kind, Layout layout) {
     Matmul matmul(options);
     const Problem problem = typed_problem(layout, 6, 5, 16, kind.a, kind.c, kind.math, 7);
@@ -124,7 +124,8 @@ class BatchesServed : public Served {
     }
   }
 
-  /// Shared B and shared A in f32, each layout, matrices where the batch is one product.
+  /// Checks shared B and shared A in f32, in each layout, with matrices for which the batch is one
+  /// product.
   void check_folded_placements() {
     Matmul matmul(options);
     for (const Layout layout : kLayouts)

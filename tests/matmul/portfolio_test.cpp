@@ -1,4 +1,4 @@
-// Portfolios: configurations that ship, for GPUs and problems without a stored record.
+// Portfolios: shipped configurations for GPUs and problems without a stored record.
 #include "matmul/portfolio.hpp"
 
 #include <gmock/gmock.h>
@@ -51,7 +51,7 @@ TEST(Portfolio, ServesWhatNothingStoredServes) {
   EXPECT_THAT(match.why, AllOf(HasSubstr("portfolio"), HasSubstr("NVIDIA H200"),
                                HasSubstr("expected to be the fastest")));
   EXPECT_FALSE(match.stale);
-  // Its own problems, too, are only predicted: nothing was measured on this GPU.
+  // Even the portfolio's own problems are only predicted, because nothing was measured on this GPU.
   EXPECT_EQ(resolve(
                 stored, [&] { return &portfolio; }, portfolio_for(h200()).front().problem)
                 .kind,
@@ -79,7 +79,7 @@ TEST(Portfolio, WhatIsStoredComesFirst) {
 }
 
 TEST(Portfolio, IsAskedWhereOnlyAFarWinnerServes) {
-  // Four times as slow as the model expects, the most that a correction takes over.
+  // Four times as slow as the model expects, which is the largest transferred correction.
   Winner slow = resolver_parts::winner(1, problem_of(64, 64, 64),
                                        resolver_parts::candidate(problem_of(64, 64, 64)), 1e6);
   slow.record.gpu = gpu_key(h200());

@@ -56,7 +56,7 @@ TEST_F(PrepareRange, TheChoicesAreThoseOfSingleProducts) {
     kernels.insert(multiply.explain(problem).kernel_template);
     Operands operands(problem);
     multiply(problem, operands.call);
-    // All ones times all twos.
+    // A of ones times B of twos.
     EXPECT_EQ(operands.c.front(), 64.0F);
     EXPECT_EQ(operands.c.back(), 64.0F);
   }

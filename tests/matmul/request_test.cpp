@@ -1,4 +1,4 @@
-// What a call asks for: a table of calls and their requests.
+// A table of calls and their requests.
 #include "matmul/request.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// General records: they serve other sizes in place of winners that are specialised on theirs.
+// General records serve other sizes instead of winners that are specialised on their own size.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ TEST(ResolveGeneral, WithoutAWinnerItStillServes) {
 }
 
 TEST(ResolveGeneral, OfOneCandidatesRecordsTheNearestCounts) {
-  // Far away it was ten times as slow as the model says, nearby as fast.
+  // The far problem was ten times as slow as the model predicts, the near one as fast.
   const Problem near = problem_of(512, 512, 512), far = problem_of(4096, 4096, 4096);
   const Problem asked = problem_of(520, 512, 512);
   const Resolver both({winner(1, near, simt(0), 10), winner(2, far, simt(0), 1e5)}, device());
@@ -83,7 +83,7 @@ TEST(ResolveGeneral, HowFarOffExpectationsAreIsStated) {
   EXPECT_EQ(Resolver({winners[0], winners[1]}, device()).how_far_off(asked), "");
   const std::string right = Resolver(winners, device()).how_far_off(asked);
   EXPECT_THAT(right, testing::HasSubstr("3 nearest measured problems"));
-  winners[2].record.measurement->median_us *= 3;  // now the others say a third of it
+  winners[2].record.measurement->median_us *= 3;  // now the other records predict a third of it
   const std::string wrong = Resolver(winners, device()).how_far_off(asked);
   EXPECT_NE(right, wrong);
 }

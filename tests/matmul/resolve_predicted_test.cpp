@@ -18,7 +18,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 TEST(PredictedMatch, AnUnseenSizeIsServedByTheExpectedFastest) {
-  // The cost model expects the same of both configurations. The measured times correct it.
+  // The cost model predicts the same time for both configurations; measured times correct it.
   const Candidate one = candidate(problem_of(512, 512, 512)), other = with(one, "GROUP_M", 1);
   const Problem near = problem_of(512, 512, 512), far = problem_of(4096, 4096, 4096);
   const Problem asked = problem_of(1024, 512, 512);
@@ -61,7 +61,7 @@ TEST(PredictedMatch, AnotherLayoutServesWhereItsKernelCan) {
   EXPECT_EQ(match.kind, MatchKind::predicted);
   EXPECT_EQ(match.distance, 0);
   EXPECT_THAT(match.why, HasSubstr("tn 512x512x512 f32"));
-  // The same layout first, where both are expected to take the same time.
+  // The same layout is first if both are expected to take the same time.
   const Resolver both({winner_by_model(1, tn, either), winner_by_model(2, nn, either)}, device());
   EXPECT_EQ(served(both, problem_of(512, 512, 640)), 2);
 }
@@ -88,7 +88,8 @@ TEST(PredictedMatch, WithoutACostModelTheNearestOfTheLayoutServes) {
 }
 
 TEST(PredictedMatch, PartsOfKAreChosenForTheSizeThatIsAsked) {
-  // Few tiles and a long k: parts fill the device. The kernel is the same for every number of parts
+  // With few tiles and a long k, parts fill the device. All numbers of parts above 1 have the same
+  // kernel.
   // above 1.
   const Problem tuned = problem_of(1024, 1024, 1024), asked = problem_of(64, 64, 65536);
   const Candidate two = with(candidate(tuned), "SPLIT_K", 2);
@@ -187,7 +188,7 @@ TEST(PredictedMatch, AWinnerWhoseKernelIsOfOneSizeAnswersThatSizeAlone) {
     EXPECT_EQ(served(both, near), 2) << to_string(near);
     EXPECT_EQ(served(both, tuned), 1);
   }
-  // Where a parameter makes the sizes constants, the nearest is still served.
+  // If a parameter makes the sizes constants, the nearest winner still serves.
   const Problem square = problem_of(512, 512, 512);
   const Candidate constant = with(candidate(square), "SPECIALIZE_SIZE", 1);
   EXPECT_EQ(served({{winner(1, square, constant)}, device()}, problem_of(512, 512, 640)), 1);

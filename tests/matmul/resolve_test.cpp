@@ -21,7 +21,7 @@ using testing::Not;
 TEST(Distance, IsInLogarithmsOfTheSizes) {
   EXPECT_DOUBLE_EQ(distance_between(problem_of(64, 64, 64), problem_of(64, 64, 64)), 0);
   EXPECT_DOUBLE_EQ(distance_between(problem_of(64, 64, 64), problem_of(128, 32, 512)), 1 + 1 + 3);
-  // Volume is no measure: 1 x N x N is far from a cube of equal volume.
+  // Volume does not determine the distance: 1 x N x N is far from a cube of equal volume.
   EXPECT_GT(distance_between(problem_of(1, 4096, 4096), problem_of(256, 256, 256)), 15);
   // Large sizes do not overflow, and 0 counts as 1.
   const std::int64_t huge = std::int64_t{1} << 40;
@@ -54,7 +54,7 @@ TEST(Resolver, OtherGpusSayNothing) {
 }
 
 TEST(Resolver, ConstraintsAreThoseOfTheRealProblem) {
-  // Rows of partial sums have length n, so vectors of C with SPLIT_K need a multiple in n.
+  // Rows of partial sums have length n, so vectors of C with SPLIT_K require that n is a multiple.
   const Problem tuned = problem_of(256, 256, 4096);
   Candidate split = with(candidate(tuned), "SPLIT_K", 4);
   split = with(with(split, "TRANSPOSE_B", 0), "VECTOR_C", 4);

@@ -1,4 +1,4 @@
-// A line that a program and the workers of its pools say once.
+// A line that a program and its pool workers issue once.
 #include "api/said_once.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ std::string new_text() {
   return "text " + std::to_string(getpid()) + " " + std::to_string(++count);
 }
 
-/// "1" or "0", of a child process.
+/// "1" or "0", printed by a child process.
 std::string said(const std::string& text, bool own_group = false) {
   return said_by_child([&] {
     if (own_group) setpgid(0, 0);

@@ -1,5 +1,5 @@
 #pragma once
-// Checks for every machine, GPU or CPU: each kind of product through the entry points, and packed
+// Checks on every machine, GPU or CPU: each kind of product through the entry points, and packed
 // operands.
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@
 
 namespace tilewise::test {
 
-/// A Matmul's options with the test's database, on the device of this name.
+/// The options of a Matmul with the test's database, on the device with this name.
 class Served : public testing::Test {
  protected:
   explicit Served(const std::string& name) {
@@ -60,7 +60,7 @@ class Served : public testing::Test {
     }
   }
 
-  /// The product on device pointers and on host pointers.
+  /// Checks the product on device pointers and on host pointers.
   void check_product(Matmul& matmul, const Problem& problem, std::int64_t extra) {
     WholeNumbers job(problem, extra, 3), on_host = job;
     const DeviceBuffer a = uploaded(job.a), b = uploaded(job.b), c = uploaded(job.c);
@@ -72,7 +72,7 @@ class Served : public testing::Test {
     check_on_host(matmul, problem, on_host);
   }
 
-  /// C = 2 C - A B of whole numbers on host pointers, exact in every type.
+  /// Checks C = 2 C - A B of whole numbers on host pointers, exact in every type.
   static void check_on_host(Matmul& matmul, const Problem& problem, WholeNumbers& job) {
     matmul.host(problem, job.call(job.a.at(0), job.b.at(0), job.c.at(0)));
     EXPECT_EQ(job.first_wrong(), -1)
@@ -83,9 +83,9 @@ class Served : public testing::Test {
     check_on_host(matmul, problem, job);
   }
 
-  /// f32x3 by a template's default. Where strict f32 gives an infinity or NaN, or overflows, the
-  /// result is not finite. Elsewhere it is close to strict f32's, except for operands that are too
-  /// large for tf32.
+  /// Checks f32x3 with a template's default. If strict f32 gives an infinity or NaN, or overflows,
+  /// the result is not finite. Otherwise it is close to strict f32's, except for operands that are
+  /// too large for tf32.
   void check_f32x3_beyond_the_finite(const char* name = "mma") {
     const float inf = std::numeric_limits<float>::infinity(),
                 most = std::numeric_limits<float>::max();
@@ -95,8 +95,8 @@ class Served : public testing::Test {
     std::vector<float> a(m * k), b(k * n), c(m * n);
     for (int i = 0; i < m * k; ++i) a[std::size_t(i)] = float(i * 37 % 101 - 50) / 64;
     for (int i = 0; i < k * n; ++i) b[std::size_t(i)] = float(i * 53 % 97 - 48) / 64;
-    // Special values in every second row of A and every third column of B, a large number in every
-    // fourth row of A.
+    // Special values are in every second row of A and every third column of B, a large number in
+    // every fourth row of A.
     for (int i = 0; i < m; i += 2)
       a[std::size_t(i * k + i % k)] = a_specials[std::size_t(i / 2 % 8)];
     for (int i = 1; i < m; i += 4) a[std::size_t(i * k + i % k)] = 0x1.8p120F;
@@ -137,8 +137,8 @@ class Served : public testing::Test {
     EXPECT_GT(large, 100);
   }
 
-  /// A template's default configuration: a NaN of A or B spoils its row or column of C, an infinity
-  /// the elements that it contributes to, and no others. (f32x3 has its own check.)
+  /// Checks a template's default configuration. A NaN in A or B changes its row or column of C, an
+  /// infinity the elements that it contributes to, and no others. (f32x3 has its own check.)
   void check_nan_and_infinity(const ProductKind& kind, Layout layout, const char* name = "mma") {
     if (is_integer(kind.a) || kind.math == MathMode::f32x3) return;
     const Problem problem = typed_problem(layout, 37, 33, 40, kind.a, kind.c, kind.math);
@@ -174,13 +174,13 @@ class Served : public testing::Test {
       }
   }
 
-  /// Requires that the winner is served: a Matmul that set it aside would serve another candidate
-  /// unnoticed.
+  /// Requires that the winner serves. Otherwise a Matmul that set it aside would serve another
+  /// candidate unnoticed.
   static void expect_served(Matmul& matmul, const Problem& problem, const Candidate& candidate) {
     EXPECT_EQ(resolution_of(matmul, problem).candidate, candidate) << to_string(problem);
   }
 
-  /// Packs round to tf32 in place of the multiply step: C is bitwise equal.
+  /// Checks that C is bitwise equal if packs round to tf32 instead of the multiply step.
   void check_packs_that_round() {
     const Problem problem =
         typed_problem(Layout::nt, 70, 50, 90, DType::f32, DType::f32, MathMode::tf32);
@@ -204,7 +204,7 @@ class Served : public testing::Test {
       EXPECT_EQ(std::memcmp(results.back().data(), results[0].data(), 70 * 50 * sizeof(float)), 0)
           << "packs " << pack_a << ", " << pack_b;
     }
-    // The operands are no tf32 numbers, so something was rounded.
+    // The operands are not tf32 numbers, so something was rounded.
     Matmul strict =
         with_winner(typed_problem<float, float>(Layout::nt, 70, 50, 90),
                     packing(typed_problem<float, float>(Layout::nt, 70, 50, 90), "simt", 0, 0));
@@ -229,7 +229,7 @@ class Served : public testing::Test {
     return Matmul(options);
   }
 
-  /// A template's default with both operands packed (1 padded, 2 transposed).
+  /// A template's default configuration with both operands packed (1 padded, 2 transposed).
   Candidate packing(const Problem& problem, const std::string& name, int pack_a, int pack_b) {
     const KernelTemplate& kernel = find_template(name);
     Candidate candidate{name, kernel.default_configuration(problem, device->info())};
@@ -277,7 +277,7 @@ struct PackedProducts {
   DeviceBuffer a, b;
 };
 
-/// `problem` and another of fewer rows, served by a winner that packs both operands.
+/// Checks `problem` and another with fewer rows, served by a winner that packs both operands.
 inline void check_packed(Device& device, Matmul& matmul, const Problem& problem) {
   PackedProducts product(device, matmul, problem);
   const PackedOperand a = matmul.pack_a(problem, product.a.data(), product.job.lda,

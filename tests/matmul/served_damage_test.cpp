@@ -1,4 +1,5 @@
-// A Matmul with damaged or foreign files: a correct product and a warning, or a clear error.
+// A Matmul with damaged files or files of other users: a correct product and a warning, or a clear
+// error.
 #include <sys/stat.h>
 
 #include <fstream>
@@ -22,7 +23,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 namespace fs = std::filesystem;
 
-/// Binaries name their kernel; loading one for another kernel fails the test.
+/// Binaries name their kernel; the test fails if one is loaded for another kernel.
 class ServedDamageTest : public MatmulTest {
  protected:
   ServedDamageTest() {
@@ -131,7 +132,7 @@ TEST_F(ServedDamageTest, AnUnreadablePageOfAnImageIsCompiledAround) {
     image.binary.assign(40'000, 0x55);
     database.put_image(image, id);
   }
-  // An overflow page of the binary begins with the number of the next one.
+  // An overflow page of the binary starts with the number of the next page.
   std::string bytes = samples::read_file(path);
   const std::size_t page = bytes.find(std::string(4092, '\x55')) / 4096 + 2;
   ASSERT_EQ(bytes.substr(page * 4096 + 4, 4092), std::string(4092, '\x55'));

@@ -39,7 +39,7 @@ class SmallProducts : public OnDevice {
     device_->synchronize(nullptr);
   }
 
-  /// Each product of the batch has its own A and B: B's sign alternates.
+  /// Each product of the batch has its own A and B: the sign of B alternates.
   void check(Problem problem, const Configuration* given, std::int64_t extra,
              std::mt19937_64& random) {
     WholeNumbers job(problem, extra, static_cast<unsigned>(random()));
@@ -69,7 +69,7 @@ class SmallProducts : public OnDevice {
     EXPECT_EQ(job.first_wrong(), -1) << to_string(problem) << ' ' << configuration.text();
   }
 
-  /// Kinds, layouts, sizes, batches and configurations; `rounds` per kind.
+  /// Checks kinds, layouts, sizes, batches and configurations, `rounds` per kind.
   void check_every_kind(int rounds) {
     static constexpr Size sizes[] = {{8, 8, 8},  {7, 9, 11}, {64, 48, 32}, {5, 64, 3}, {16, 16, 16},
                                      {33, 1, 8}, {4, 4, 4},  {24, 24, 24}, {1, 63, 61}};
@@ -89,7 +89,7 @@ class SmallProducts : public OnDevice {
     EXPECT_GT(turn, 8 * rounds);
   }
 
-  /// A NaN affects only its row of its product, also where rows are split.
+  /// Checks that a NaN affects only its row of its product, even if rows are split.
   void check_nan_stays(const Configuration& changed) {
     const float nan = std::numeric_limits<float>::quiet_NaN();
     Problem problem = make_problem(Layout::nn, 12, 20, 9, 4);
@@ -105,7 +105,7 @@ class SmallProducts : public OnDevice {
     }
   }
 
-  /// alpha = 0: A and B (null here) are not read, C is scaled.
+  /// Checks that with alpha = 0, A and B (null here) are not read and C is scaled.
   void check_nothing_to_multiply() {
     Problem problem = make_problem(Layout::tt, 12, 20, 9, 4);
     problem.batch = 5;
@@ -138,7 +138,7 @@ class SmallProducts : public OnDevice {
                      : small().default_configuration(problem, device_->info());
   }
 
-  /// C = alpha A B + beta C, contiguous, by the default configuration with some changes.
+  /// Computes C = alpha A B + beta C, contiguous, with some changes of the default configuration.
   void run(const Problem& problem, const Configuration& changed, const std::vector<float>& a,
            const std::vector<float>& b, std::vector<float>& c, double alpha, double beta = 0) {
     Configuration configuration = small().default_configuration(problem, device_->info());

@@ -1,5 +1,5 @@
 // The winners of the template "small" on the one measured GPU compile for every architecture
-// without spills: two of them for each, with TILEWISE_FULL=1 all. Needs no GPU.
+// without spills: two winners for each, with TILEWISE_FULL=1 all. Needs no GPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// OnMiss::tune with made-up searches: what is tuned, once, and what happens where a search fails.
+// OnMiss::tune with fake searches: what is tuned, that it is tuned once, and what a failed search
+// causes.
 #include <pwd.h>
 #include <unistd.h>
 
@@ -71,7 +72,7 @@ class TuneOnMiss : public MatmulTest {
   const Problem known = problem_of(64, 64, 64), unknown = problem_of(60, 64, 64);
   fs::path folder, file;
   std::optional<Database> database;
-  std::string why_not;  ///< of the made-up search
+  std::string why_not;  ///< result of the fake search
   std::vector<Problem> searched;
 };
 
@@ -163,7 +164,7 @@ TEST_F(TuneOnMiss, KnownProblemsDoNotWaitForASearch) {
     store(*database, problem, "simt");
     return std::string();
   };
-  const Problem later = problem_of(32, 32, 32);  // tuned, but not made before the search begins
+  const Problem later = problem_of(32, 32, 32);  // tuned, but not made before the search starts
   store(*database, later, "simt");
   parts.database = Database::open(file, OpenMode::read_only);
   Matmul multiply = make_matmul(std::move(parts));
@@ -366,7 +367,7 @@ TEST_F(TuneOnMiss, OptionsInC) {
   options.tune_seconds = 0;
   EXPECT_EQ(tilewise_create(&options, &handle), TILEWISE_OK) << tilewise_last_error();
   tilewise_destroy(handle);
-  options.struct_size = offsetof(tilewise_options, tune_seconds);  // of an older caller
+  options.struct_size = offsetof(tilewise_options, tune_seconds);  // the size of an older caller
   options.on_miss = TILEWISE_SERVE;
   EXPECT_EQ(tilewise_create(&options, &handle), TILEWISE_OK) << tilewise_last_error();
   tilewise_destroy(handle);

@@ -2,7 +2,7 @@
 // refusals.
 #include "matmul_fixture.hpp"
 
-// A program's 16-bit type, declared as the type that it represents.
+// A 16-bit type of the program, declared as the type that it represents.
 struct Half {
   std::uint16_t bits;
 };
@@ -32,7 +32,7 @@ class TypedTest : public MatmulTest {
       seen.push_back(kernel);
     };
   }
-  /// The last launch's types of A, C and the accumulator.
+  /// The types of A, C and the accumulator in the last launch.
   std::vector<DType> types() const {
     std::vector<DType> found;
     for (const char* name : {"ELEMENT", "RESULT", "SUM"})
@@ -117,7 +117,7 @@ TEST_F(TypedTest, TypesThatDoNotGoTogetherAreRefusedWithThoseThatDo) {
 }
 
 TEST_F(TypedTest, AModeThatThisDeviceCannotDoIsUnsupportedWithWhatItCan) {
-  device->facts = nominal_device(parse_target("sm_75"));  // no tf32 there
+  device->facts = nominal_device(parse_target("sm_75"));  // sm_75 has no tf32
   Matmul product = make_matmul(std::move(parts));
   const float* a = at<float>(0);
   try {

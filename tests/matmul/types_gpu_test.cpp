@@ -60,9 +60,9 @@ TEST_F(TypesGpu, PacksRoundToTf32AsTheMultiplyStepDoes) { check_packs_that_round
 
 TEST_F(TypesGpu, AccuracyChoosesAMode) {
   const Matmul matmul(options);
-  // So large that three products on tensor cores are faster than one without.
+  // Large enough that three products on tensor cores are faster than one without.
   const Problem problem = typed_problem<float, float>(Layout::nn, 4096, 4096, 4096);
-  // By the bounds at k = 4096: tf32 above 1e-3, f32x3 4.9e-4, strict 2.4e-4.
+  // The bounds at k = 4096: tf32 above 1e-3, f32x3 4.9e-4, strict 2.4e-4.
   const bool tensor_cores = has(device->info().features, Feature::mma_tf32);
   EXPECT_EQ(matmul.fastest_within(problem, 6e-4),
             tensor_cores ? MathMode::f32x3 : MathMode::strict);

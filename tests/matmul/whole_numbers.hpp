@@ -11,7 +11,7 @@
 
 namespace tilewise::test {
 
-/// Bits of a floating-point type.
+/// The bits of a floating-point type.
 struct Format {
   int exponent, fraction;
 };
@@ -22,7 +22,7 @@ inline Format format_of(DType type) {
   return formats.at(type);
 }
 inline std::uint64_t sign_of(DType type) { return std::uint64_t{1} << (8 * bytes_of(type) - 1); }
-/// All bits but the sign set: a NaN of every floating-point type (e4m3's only one).
+/// All bits except the sign are set: a NaN of every floating-point type (e4m3's only one).
 inline std::uint64_t not_a_number(DType type) { return sign_of(type) - 1; }
 /// Not for e4m3, which has no infinities.
 inline std::uint64_t infinity_of(DType type) {
@@ -64,9 +64,9 @@ struct Elements {
   std::vector<std::byte> memory;
 };
 
-/// A batch of products of whole numbers; operands and sums are exact in every type, so results must
+/// A batch of products of whole numbers. Operands and sums are exact in every type, so results must
 /// be equal. C = 2 C - A B with the same B for all products. C starts as 2, and a row of op(A) has
-/// at most four nonzeros, so that |C| <= 8 afterwards.
+/// at most four nonzeros, so |C| <= 8 afterwards.
 struct WholeNumbers {
   /// `extra`: elements between rows and between matrices, filled with 7.
   WholeNumbers(const Problem& p, std::int64_t extra, unsigned seed)
@@ -98,7 +98,7 @@ struct WholeNumbers {
     made.alpha = -1, made.beta = 2;
     return made;
   }
-  /// The index of the first wrong element of C (padding included), or -1.
+  /// The index of the first wrong element of C, including padding, or -1.
   std::int64_t first_wrong() {
     for (std::int64_t i = 0; i < std::int64_t(expected.size()); ++i)
       if (!c.holds(i, expected[std::size_t(i)])) return i;

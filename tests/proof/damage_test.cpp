@@ -1,6 +1,6 @@
 // Flipped bits and truncated files: a database and its cache are damaged at random, then a program
-// serves from them and checks each product. Every product is right or a clear error; nothing
-// crashes or hangs.
+// serves from them and checks each product. Every product must be right or a clear error; no
+// program may crash or hang.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -14,8 +14,8 @@ namespace {
 
 class Damage : public Programs {
  protected:
-  /// In "closed" the files as programs leave them; in "open" the last writes are in the write-ahead
-  /// logs only.
+  /// Makes the files: in "closed" as programs leave them, in "open" with the last writes only in
+  /// the write-ahead logs.
   void prepare() {
     fs::create_directory(in("open"));
     fs::create_directory(in("closed"));
@@ -31,7 +31,7 @@ class Damage : public Programs {
     ASSERT_FALSE(fs::exists(in("closed/test.db-wal")));
   }
 
-  /// A fresh copy of the files; returns one of them, not empty, to damage.
+  /// Makes a fresh copy of the files. Returns one of them, not empty, to be damaged.
   fs::path fresh_file() {
     const fs::path from = in(generator_() % 2 == 0 ? "open/test.db" : "closed/test.db");
     copy_files(from, trial());
@@ -44,8 +44,8 @@ class Damage : public Programs {
   }
   fs::path trial() const { return in("trial.db"); }
 
-  /// Flips one bit in most trials, else a few; half of them in the pages of the schema and the
-  /// small rows.
+  /// Flips one bit in most trials, a few in the others; half of the bits are in the pages of the
+  /// schema and the small rows.
   std::string flip_bits() {
     constexpr std::uint64_t kFirstPages = 100 << 10;
     const fs::path file = fresh_file();
@@ -72,7 +72,7 @@ class Damage : public Programs {
     return file.filename().string() + " truncated to " + std::to_string(bytes) + " bytes";
   }
 
-  /// Most trials have no compiler: only what is stored can be served.
+  /// Most trials have no compiler, so that only stored images can serve.
   void serve(const std::string& damage) {
     constexpr const char* kProducts = "12";
     const std::string seed = std::to_string(1000 + 12 * trials_++);

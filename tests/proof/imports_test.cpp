@@ -1,4 +1,4 @@
-// Mutated exports: an import takes all of a text or nothing, and no text ends the program.
+// Mutated exports: an import takes a text as a whole or not at all, and no text ends the program.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -15,7 +15,7 @@ namespace {
 
 std::string all_of(const Database& db) { return db.export_json("", true); }
 
-/// Records of all outcomes, winners, a baseline, a search, images.
+/// An export with records of all outcomes, winners, a baseline, a search, images.
 std::string sample_export() {
   Database db = Database::in_memory();
   for (const int tile : {32, 64, 128}) {
@@ -30,7 +30,7 @@ std::string sample_export() {
   return all_of(db);
 }
 
-/// A database before an import: other rows, and one of the export's.
+/// A database before an import: other rows, and one row of the export.
 Database database_with_rows() {
   Database db = Database::in_memory();
   db.set_winner(db.add(samples::record(64, 5, 1024 + 64)));
@@ -57,7 +57,7 @@ std::set<std::string> rows_of(const Database& db) {
 
 class Imports : public Programs {
  protected:
-  /// True when the text was imported.
+  /// True if the text was imported.
   bool import_in_process(const std::string& text, bool with_images) {
     Database db = database_with_rows();
     const std::string before = all_of(db);
@@ -112,7 +112,7 @@ TEST_F(Imports, AreTakenWhollyOrNotAtAll) {
   EXPECT_GT(taken[Mutations::Kind::huge], 0) << "a mutation that does no harm is taken";
 }
 
-/// The same with the program: a real export, imported into a file that has rows, then served.
+/// The same with the program: a real export is imported into a file that has rows, then served.
 TEST_F(Imports, OfTheProgramAreServedRightOrRefused) {
   ASSERT_NO_FATAL_FAILURE(prepare_database());
   ASSERT_EQ(

@@ -1,5 +1,5 @@
-// kill -9 at random moments of programs that tune and serve, all on one database and cache:
-// committed rows stay, the next run is not delayed, and nothing is left behind.
+// kill -9 at random moments of programs that tune and serve, all on one database and cache.
+// Committed rows stay, the next run is not delayed, and nothing is left behind.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace tilewise::proof::kills_test {
 namespace {
 
-/// Seconds of runs after a kill, and of the same runs without one.
+/// Seconds of runs after a kill, and of the same runs without a kill.
 struct Delays {
   std::vector<double> after_kill, undisturbed;
 
@@ -52,7 +52,7 @@ class Kills : public Programs {
   }
 
   /// Runs `of(database)` three times: undisturbed on a copy, killed on the shared database, then to
-  /// the end there.
+  /// its end there.
   void kill_one(const std::string& program,
                 const std::function<std::vector<std::string>(const std::string&)>& of,
                 Delays& delays) {
@@ -86,8 +86,8 @@ class Kills : public Programs {
     EXPECT_EQ(connection.integer("SELECT count(*) FROM claims"), 0) << program;
   }
 
-  /// A run that waits for the claim of a killed one waits for Database::kStaleClaimSeconds. A
-  /// machine at work makes a run slower by less.
+  /// A run that waits for the claim of a killed one waits for Database::kStaleClaimSeconds. The
+  /// load of a machine delays a run by less.
   static void expect_no_wait(const Delays& delays, const char* what) {
     std::cout << what << ": " << delays.text() << '\n';
     EXPECT_LT(Delays::most(delays.after_kill),

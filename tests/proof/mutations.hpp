@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-/// Ways to spoil a JSON text: damage of bytes, and values that another program might write.
+/// Ways to damage a JSON text: changed bytes, and values that another program might write.
 namespace tilewise::proof {
 
 class Mutations {
@@ -102,8 +102,8 @@ class Mutations {
     collect(document, values);
     return values;
   }
-  /// The document with a mark in place of a random value that `is` accepts, never the whole
-  /// document.
+  /// The document with a mark instead of a random value that `is` accepts. The mark never replaces
+  /// the whole document.
   Json pick(const std::string& text, bool (Json::*is)() const noexcept = nullptr) {
     Json document = Json::parse(text);
     std::vector<Json*> values = values_of(document);

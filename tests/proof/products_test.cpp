@@ -1,5 +1,5 @@
 // Random products of every kind on the CPU: sizes from 0, layouts, addresses, leading dimensions,
-// strides, batches, scalars, each compared exactly with a plain triple loop. None is refused.
+// strides, batches, scalars. Each is compared exactly with a plain triple loop. None is refused.
 #include <gtest/gtest.h>
 
 #include <iostream>

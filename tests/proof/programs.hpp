@@ -19,8 +19,8 @@
 #include <thread>
 #include <vector>
 
-/// Shared by this folder's tests: programs that run with a time limit or are killed, and a tuned
-/// database. Each test has its own folder for all files.
+/// Shared by the tests of this folder: programs that run with a time limit or are killed, and a
+/// tuned database. Each test has its own folder for all files.
 #include "tests/support/argv.hpp"
 
 namespace tilewise::proof {
@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
-/// The long forms of the tests: `./check --full`.
+/// Whether to run the long forms of the tests: `./check --full`.
 inline bool full() { return std::getenv("TILEWISE_FULL") != nullptr; }
 
 inline double seconds_since(Clock::time_point start) {
@@ -129,8 +129,8 @@ class Programs : public testing::Test {
     return finish(pid, started);
   }
 
-  /// Tunes forms of "stored" (random_product.hpp) and compiles the others' defaults: winners and
-  /// images in the database, images in its cache.
+  /// Tunes forms of "stored" (random_product.hpp) and compiles the default configurations of the
+  /// others. Winners and images are in the database, images also in its cache.
   void prepare_database() const {
     const End tuned =
         run(TILEWISE_AUTOTUNE, {"tune", "--device", "host", "--sizes", "24,40", "--layout", "nn,nt",
@@ -142,7 +142,7 @@ class Programs : public testing::Test {
     ASSERT_EQ(served.json().at("right"), 80) << served.out;
   }
 
-  /// Copies a database's files, without the shared-memory index.
+  /// Copies the files of a database, except the shared-memory index.
   static void copy_files(const fs::path& from, const fs::path& to) {
     for (const char* suffix : {"", "-wal", ".cache", ".cache-wal"}) {
       fs::remove(to.string() + suffix);
@@ -167,7 +167,7 @@ class Programs : public testing::Test {
   std::map<std::string, std::string> settings_;
 };
 
-/// Sums of serve_products' output.
+/// Totals of serve_products' output.
 struct Served {
   std::int64_t right = 0, wrong = 0;
   std::map<std::string, std::int64_t> errors;

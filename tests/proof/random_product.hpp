@@ -1,6 +1,6 @@
 #pragma once
 // Random products, checked exactly: whole numbers that every type of the product holds, so that
-// results are equal, not near.
+// results are equal, not only near.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -26,19 +26,21 @@ auto any_of(Generator& generator, const Range& range) {
   return range[generator() % std::size(range)];
 }
 
-/// The alignment of addresses, rows and batch strides: all to 16 bytes; like tightly packed
+/// The alignment of addresses, rows and batch strides: all to 16 bytes; that of tightly packed
 /// matrices; to elements only; random; one of these per operand.
 enum class Placement { aligned, tight, odd, chance, any };
 
-/// What a kernel depends on beside its parameters. Products of few forms need few kernels.
+/// The properties that determine a kernel in addition to its parameters. Products of few forms need
+/// few kernels.
 struct Form {
   ProductKind kind;
   Layout layout = Layout::nn;
   Placement placement = Placement::aligned;
-  bool batches = false;  ///< sometimes several products in one call
+  bool batches = false;  ///< sometimes a call has several products
 };
 
-/// "stored": the forms whose kernels the damage tests store. "few": each kind once. "all".
+/// "stored": the forms whose kernels the damage tests store. "few": each kind once. "all": every
+/// form.
 inline Form drawn_form(Generator& generator, const std::string& forms) {
   const auto kinds = product_kinds();
   const auto kind = [](DType type) { return *find_product_kind(type, type, MathMode::strict); };
@@ -59,7 +61,7 @@ inline Form drawn_form(Generator& generator, const std::string& forms) {
   return {kinds[number], any_of(generator, test::kLayouts), any_of(generator, placements), true};
 }
 
-/// The largest whole number up to which a result, and every partial sum, is exact.
+/// The largest whole number up to which a result and every partial sum are exact.
 inline std::int64_t exact_up_to(const ProductKind& kind) {
   constexpr std::int64_t kFp8Sums = 1 << 12;
   if (is_integer(kind.c)) return 1 << 20;
@@ -67,7 +69,7 @@ inline std::int64_t exact_up_to(const ProductKind& kind) {
   return is_fp8(kind.a) ? std::min(of_c, kFp8Sums) : of_c;
 }
 
-/// A batch of matrices in memory with space before, between and behind them.
+/// A batch of matrices in memory with space before, between and after them.
 struct Matrices {
   Matrices(DType type, std::int64_t rows_, std::int64_t columns_) : rows(rows_), columns(columns_) {
     elements.emplace(type, 0, 0);
@@ -88,7 +90,7 @@ struct Matrices {
     return common_alignment({reinterpret_cast<std::uintptr_t>(address()), std::uint64_t(ld) * bytes,
                              batch > 1 ? std::uint64_t(stride) * bytes : 0});
   }
-  /// Sets a NaN; for integers a number that makes every sum wrong.
+  /// Sets an element to NaN, or for integers to a number that makes every sum wrong.
   void spoil(std::int64_t position) {
     const DType type = elements->type;
     if (is_integer(type))
@@ -119,7 +121,7 @@ inline void Matrices::place(Generator& generator, Placement placement, std::int6
   const std::int64_t extent = rows > 0 ? (rows - 1) * ld + columns : 0;
   std::int64_t last = extent;
   stride = rounded(extent + (placement == Placement::tight ? 0 : between(generator, 0, 9)));
-  if (is_result && batch > 1 && one_in(generator, 4)) {  // matrices side by side in common rows
+  if (is_result && batch > 1 && one_in(generator, 4)) {  // matrices share rows of memory
     stride = rounded(std::max<std::int64_t>(columns, 1));
     ld = std::max(ld, rounded((batch - 1) * stride + columns));
     last = rows > 0 ? (rows - 1) * ld + (batch - 1) * stride + columns : 0;
@@ -138,15 +140,15 @@ inline void Matrices::place(Generator& generator, Placement placement, std::int6
   numbers.assign(std::size_t(count), 7);
 }
 
-/// One product with its operands, the call, and what C must be.
+/// One product with its operands, its call and the expected C.
 class Product {
  public:
   Product(std::uint64_t seed, const std::string& forms);
-  /// Serves it through one of Matmul's interfaces.
+  /// Serves the product through one of Matmul's interfaces.
   void serve(Matmul& matmul);
-  /// The first wrong element with its value; empty when all are right.
+  /// The first wrong element with its value; empty if all are right.
   std::string wrong();
-  /// False when the product must not read its operands, which may be anything then.
+  /// False if the product must not read its operands, which may then be anything.
   bool reads_operands() const { return problem_.k > 0 && alpha_ != 0; }
   std::string text() const;
 
@@ -205,7 +207,7 @@ inline void Product::draw_sizes(Generator& generator, const Form& form) {
   };
   problem_.m = size(), problem_.n = size(), problem_.k = size();
   if (!form.batches || !one_in(generator, 4)) return;
-  // Kernels for many small products are specialised on their sizes: few sizes need few kernels.
+  // Kernels for many small products are specialised on their sizes, so few sizes need few kernels.
   constexpr Size sizes[] = {{1, 1, 1},  {4, 4, 4},    {8, 8, 8},  {5, 7, 3},    {16, 16, 16},
                             {3, 33, 9}, {17, 24, 31}, {9, 2, 40}, {32, 32, 32}, {48, 20, 0}};
   problem_.batch = any_of(generator, std::array{0, 2, 3, 5, 17});
@@ -223,7 +225,7 @@ inline void Product::draw_scalars(Generator& generator, const ProductKind& kind)
   if (exact_up_to(kind) <= 8 && std::abs(alpha_) == 2 && beta_ == 2) beta_ = 1;
 }
 
-/// Dense operands where C holds every sum exactly; else op(A) has few nonzeros per row.
+/// Makes dense operands if C holds every sum exactly; otherwise op(A) has few nonzeros per row.
 inline void Product::fill(Generator& generator, const ProductKind& kind) {
   const auto spoil_all = [](Matrices& x) {
     for (std::int64_t i = 0; i < std::int64_t(x.numbers.size()); ++i) x.spoil(i);

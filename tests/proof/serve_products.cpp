@@ -1,8 +1,8 @@
 // Serves random products from a database and compares each with a plain triple loop.
 //   serve_products DATABASE PRODUCTS SEED [all|few|stored] [DEVICE] [no-compile]
 // Prints one JSON document: the number of right products, of errors by kind, and of wrong products.
-// Exit status 0 unless one was wrong or ended with anything but a tilewise::Error. Product i of
-// seed s is product 0 of seed s + i.
+// The exit status is 0 unless a product was wrong or ended with anything but a tilewise::Error.
+// Product i of seed s is product 0 of seed s + i.
 #include <cstdlib>
 #include <exception>
 #include <iostream>
@@ -19,7 +19,7 @@ namespace {
 
 class Counts {
  public:
-  /// True when `attempt` returned without an exception.
+  /// True if `attempt` returned without an exception.
   template <class Attempt>
   bool ends(const std::string& what, Attempt attempt) {
     try {

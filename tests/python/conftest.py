@@ -1,4 +1,4 @@
-"""Fixtures: a database of each test's own. Without it products find none."""
+"""Fixtures: each test has its own database. Without this fixture, products find no database."""
 import os
 
 import pytest
@@ -9,7 +9,7 @@ os.environ.setdefault("TILEWISE_HOST_FLAGS", "-O0")  # faster compiles outweigh 
 
 @pytest.fixture
 def database(tmp_path):
-    """A database file that this process's products use, too."""
+    """A database file, which this process's products use too."""
     import tilewise
 
     file = tmp_path / "test.db"

@@ -1,4 +1,4 @@
-"""Arrays of CuPy and Numba on a GPU. Skipped without one."""
+"""Arrays of CuPy and Numba on a GPU. Skipped without a GPU."""
 import numpy as np
 import pytest
 

@@ -17,7 +17,7 @@ def test_a_worker_is_killed_and_nothing_is_lost_or_tuned_twice(database, tmp_pat
     seen, killed = [], []
 
     def kill_one(row):
-        """When the first problem is done: the process of a worker with a task under way."""
+        """Kills, when the first problem is done, the process of a worker that runs a task."""
         seen.append(row)
         if killed:
             return
@@ -36,7 +36,7 @@ def test_a_worker_is_killed_and_nothing_is_lost_or_tuned_twice(database, tmp_pat
     sizes = [problem["m"] for problem in PROBLEMS]
     assert [row["m"] for row in rows] == sizes and [row["error"] for row in rows] == [None] * len(PROBLEMS)
     assert sorted(row["m"] for row in seen) == sizes
-    # A winner for each problem, and each candidate of a problem once.
+    # Each problem has a winner, and each candidate of a problem is stored once.
     stored = {row["m"]: row["time_us"] for row in tilewise.query(database=database)}
     assert stored == {row["m"]: row["time_us"] for row in rows}
     records = programs.run("export", ["--db", str(database)])["records"]

@@ -1,4 +1,4 @@
-"""The drop-in for cuBLAS, as Python finds it."""
+"""How Python finds the drop-in for cuBLAS."""
 import ctypes
 import os
 import subprocess

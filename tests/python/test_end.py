@@ -1,4 +1,4 @@
-"""The end of a program whose daemon threads are in products: it ends as it would without them."""
+"""A program whose daemon threads are in products ends as it would without them."""
 import os
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The programs of examples/python, and the notebook where what runs it is there."""
+"""The programs of examples/python, and the notebook if the package that runs it is installed."""
 import os
 import pathlib
 import subprocess

@@ -1,4 +1,4 @@
-"""Products of NumPy arrays on the CPU, where the kernels run by the CPU executor."""
+"""Products of NumPy arrays on the CPU, whose kernels the CPU executor runs."""
 import itertools
 import os
 import subprocess
@@ -17,12 +17,12 @@ pytestmark = warnings
 
 
 def integers(shape, dtype=np.float32, seed=1):
-    """Small integers: products and sums of them are exact in every type."""
+    """Small integers, whose products and sums are exact in every type."""
     return np.random.default_rng(seed).integers(-4, 5, shape).astype(dtype)
 
 
 def as_stored(matrix, transposed, pad):
-    """The same values in other memory: transposed, with `pad` further elements a row."""
+    """The same values in other memory: transposed, with `pad` further elements per row."""
     rows, columns = matrix.shape[::-1] if transposed else matrix.shape
     memory = np.full((rows, columns + pad), 99, matrix.dtype)[:, :columns]
     memory[...] = matrix.T if transposed else matrix
@@ -97,7 +97,7 @@ def test_out_beside_its_operands_in_one_array():
     expected = memory[:, :5] @ integers((5, 4), seed=2)
     tilewise.matmul(memory[:, :5], integers((5, 4), seed=2), memory[:, 6:10], **HOST)
     np.testing.assert_array_equal(memory[:, 6:10], expected)
-    # Heads of one buffer: queries, keys, values.
+    # Heads in one buffer: queries, keys, values.
     heads = integers((7, 3, 3, 4)).transpose(1, 2, 0, 3)
     b = integers((4, 4), seed=2)
     expected = heads[:, 0] @ b
@@ -143,13 +143,13 @@ def test_a_refused_batch_changes_nothing():
     before = memory.copy()
     assert "overlap" in refusal(memory[:2, ..., :2], b, memory[1:, ..., 1:3])
     np.testing.assert_array_equal(memory, before)
-    # The last matrix of a, walked backwards, is the first of out.
+    # The last matrix of a, traversed backwards, is the first of out.
     buffer = np.arange(48, dtype=np.float32)
     before = buffer.copy()
     a, out = buffer[24:48].reshape(3, 2, 2, 2)[::-1], buffer[16:40].reshape(3, 2, 2, 2)
     assert "overlap" in refusal(a, np.ones((2, 2), np.float32), out)
     np.testing.assert_array_equal(buffer, before)
-    # What is not read may be shared.
+    # An operand that is not read may be shared.
     tilewise.matmul(a, np.ones((2, 2), np.float32), out, alpha=0, **HOST)
     assert (out == 0).all()
 
@@ -242,7 +242,7 @@ def test_arrays_of_the_cpu_need_a_device():
 
 
 class ByDlpack:
-    """An array with DLPack alone."""
+    """An array that has only DLPack."""
 
     def __init__(self, array):
         self.array = array
@@ -330,7 +330,7 @@ def test_options_that_are_none_are_the_default(tmp_path, monkeypatch):
 
 
 def test_the_child_of_a_fork_multiplies():
-    # In a process of its own: other libraries' threads do not survive a fork.
+    # In its own process, because other libraries' threads do not survive a fork.
     code = """
 import os, numpy as np, tilewise
 a = np.ones((3, 4), np.float32)

@@ -1,4 +1,4 @@
-"""What arrays and options may be, and what is refused with a word: meaning beside memory, foreign exceptions, paths."""
+"""Accepted arrays and options, and refusals with a message: meaning outside of memory, foreign exceptions, paths."""
 import os
 import pathlib
 import subprocess
@@ -25,7 +25,7 @@ def refusal(*arguments, error=TypeError, **options):
 
 
 class Quantity(np.ndarray):
-    """An array with a unit, as those of astropy, pint and unyt."""
+    """An array with a unit, like those of astropy, pint and unyt."""
 
     unit = "m"
 
@@ -86,7 +86,7 @@ def test_subclasses_whose_meaning_is_their_memory_are_operands(tmp_path):
 
 
 class Producer:
-    """An array with DLPack alone, which wants a version."""
+    """An array that has only DLPack and requires a version."""
 
     def __init__(self, array, least=(0, 0), raises=None):
         self.array, self.least, self.raises, self.asked = array, least, raises, []

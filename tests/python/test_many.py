@@ -33,7 +33,7 @@ def test_processes_tune_and_the_callers_database_has_it_all(database):
     assert all(row["error"] is None and row["stored"] == "imported" and row["host"] and row["time_us"] > 0 for row in rows)
     stored = tilewise.query(database=database)
     assert {(row["m"], row["n"], row["k"], row["time_us"]) for row in stored} == {(row["m"], row["n"], row["k"], row["time_us"]) for row in rows}
-    # Measured there: marked as imported, with the machine's name.
+    # Measured by a worker: marked as imported, with the machine's name.
     records = exported(database)["records"]
     assert {record["origin"] for record in records} == {"imported"} and len(records) >= 4
     assert {record["environment"]["host"] for record in records} == {rows[0]["host"]}
@@ -66,7 +66,7 @@ def test_what_is_tuned_is_skipped_unless_forced(database):
         assert len(pool.problems) == 2
         tilewise.tune_many(FOUR[:1], executor=pool, database=database, force=True, **QUICK)
         assert len(pool.problems) == 3
-    # What was measured here stays.
+    # Local measurements stay.
     origins = {record["origin"] for record in exported(database)["records"] if record["problem"]["m"] == 8}
     assert "measured" in origins and [row["stored"] for row in rows] == ["already tuned", "imported"]
 
@@ -77,7 +77,7 @@ def test_equal_problems_are_one_and_a_list_without_layouts_is_each(database):
         assert len(tilewise.tune_many(same, executor=pool, database=database, **QUICK)) == 1
         rows = tilewise.tune_many(same, executor=pool, database=database, layout="nn,tt", **QUICK)
     assert len(pool.problems) == 2 and [(row["layout"], row["stored"]) for row in rows] == [("nn", "already tuned"), ("tt", "imported")]
-    # Other dictionaries, the same problem.
+    # Other dictionaries describe the same problem.
     with Counting() as pool:
         rows = tilewise.tune_many([FOUR[0], {**FOUR[0], "dtype": "f32"}, FOUR[3]], executor=pool, database=database, **QUICK)
     assert pool.problems == [(8, 8, 9)] and [row["stored"] for row in rows] == ["already tuned", "already tuned", "imported"]
@@ -108,7 +108,7 @@ def test_a_pool_that_breaks_leaves_a_row_for_each(database):
 
 
 class Twice(concurrent.futures.ThreadPoolExecutor):
-    """Runs each task twice, as an engine whose worker was lost after its work was done."""
+    """Runs each task twice, like an engine that lost a worker after its work was done."""
 
     def submit(self, function, *arguments):
         super().submit(function, *arguments).result()
@@ -122,9 +122,9 @@ def test_a_task_that_runs_twice_is_stored_once(database, tmp_path):
     records = exported(database)["records"]
     keys = {json.dumps([record["problem"], record["candidate"], record["source_hash"]]) for record in records}
     assert len(keys) == len(records)
-    # With a scratch folder the second time finds the first's result.
+    # With a scratch folder the second run finds the result of the first.
     assert len(list((tmp_path / "scratch").glob("*.db"))) == 1
-    # The same export again changes nothing.
+    # The same export changes nothing the second time.
     task = many.tune_for_export(FOUR[0], programs._words({**QUICK, "progress": None}), str(tmp_path / "scratch"))
     assert {record["problem"]["m"] for record in json.loads(task["export"])["records"]} == {8}
     many._import(task["export"], ["--db", str(database)])

@@ -1,4 +1,4 @@
-"""tune(), cover(), query() and bundle(): the program in a process of its own, results as rows."""
+"""tune(), cover(), query() and bundle(): the program runs in its own process, and results are rows."""
 import os
 import signal
 import subprocess
@@ -84,7 +84,7 @@ def test_children_are_ended_by_a_signal_that_is_not_ignored(tmp_path, monkeypatc
 
 
 def test_a_status_that_is_lost_is_no_success(tmp_path, monkeypatch):
-    # As where SIGCHLD is ignored: the status reads 0.
+    # As if SIGCHLD is ignored: the status reads 0.
     for kind, error in (("database", tilewise.Error), ("usage", tilewise.InvalidArgument), ("no_device", tilewise.DeviceError)):
         a_program(tmp_path, monkeypatch, f"""echo '{{"error": {{"kind": "{kind}", "message": "planted"}}}}'\n""")
         with pytest.raises(error, match="planted") as raised:
@@ -164,7 +164,7 @@ def test_devices_of_the_programs(database):
 
 @pytest.mark.parametrize("start", ["", "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"])
 def test_an_interrupt_keeps_what_was_measured(database, start):
-    # A program that began with SIGINT ignored, as in `sh -c '... &'`, may handle it in Python all the same.
+    # A program that began with SIGINT ignored, as in `sh -c '... &'`, can still handle it in Python.
     code = (f"import signal\n{start}import tilewise\n"
             "def interrupt(*_): raise KeyboardInterrupt\nsignal.signal(signal.SIGTERM, interrupt)\n"
             f"tilewise.tune(16, device='host', budget=60, database={str(database)!r}, progress=False)\n")

@@ -30,7 +30,7 @@ def options(device):
 
 
 class WithoutExchange(torch.Tensor):
-    """A tensor whose type lacks DLPack's C interface, as those of older versions do."""
+    """A tensor whose type lacks DLPack's C interface, like those of older versions."""
 
     __dlpack_c_exchange_api__ = None
 
@@ -220,14 +220,14 @@ def test_swapped_models_are_the_same(device):
 
 @pytest.fixture
 def packing(device, monkeypatch):
-    """On the CPU, the target whose kernels pack."""
+    """Makes packs on the CPU use the target whose kernels pack."""
     real = tilewise.torch._pack
     monkeypatch.setattr(tilewise.torch, "_pack", lambda weight, rows, math, device: real(
         weight, rows, math=math, device=device and "host:sm_90"))
 
 
 def test_packed_weights(device, packing):
-    # Packing pays on a GPU from some size on.
+    # Packing is useful on a GPU from some size on.
     inputs, outputs, rows = (35, 33, 10) if device == "cpu" else (1023, 1025, 1024)
     layer = torch.nn.Linear(inputs, outputs).to(device, torch.bfloat16)
     with torch.no_grad():

@@ -19,7 +19,7 @@ def expect(truth, what):
 
 
 class Page:
-    """A page that is opened, with its errors and requests."""
+    """An open page with its errors and requests."""
 
     def __init__(self, browser, path, width=1280, scheme="light", address=""):
         self.errors, self.requests = [], []
@@ -37,7 +37,7 @@ class Page:
         return self.page.evaluate(script)
 
     def wait_for(self, condition):
-        """Playwright's own wait_for_function() evaluates text in the page, which the page's policy refuses."""
+        """Waits for a condition. The page's policy refuses Playwright's wait_for_function(), which evaluates text."""
         for _ in range(600):
             if self.run(condition):
                 return

@@ -4,7 +4,7 @@
 
 namespace tilewise::test {
 
-/// The argument list of execv(): pointers to the words, which must outlive them, and a null
+/// The argument list of execv(): pointers to the words, which must outlive the list, and a null
 /// pointer.
 inline std::vector<char*> argv_of(std::vector<std::string>& words) {
   std::vector<char*> list;

@@ -9,7 +9,7 @@
 
 namespace tilewise::test {
 
-/// The smallest shared library with a code_hash(): `code` is its section .text, `note` a section
+/// The smallest shared library with a code_hash(). `code` is its section .text, `note` a section
 /// that is not hashed.
 inline std::vector<std::uint8_t> elf_with_code(std::string_view code, std::string_view note = "") {
   constexpr std::string_view names("\0.text\0.note\0.shstrtab\0", 23);

@@ -13,7 +13,7 @@ namespace tilewise {
 /// Makes an image of every kernel except those that `refuse` selects. Thread-safe.
 class FakeCompiler : public Compiler {
  public:
-  /// `compiles` counts the compiles; kernels of the source `refused` are refused.
+  /// `compiles` counts the compiles; kernels with the source `refused` are refused.
   explicit FakeCompiler(std::atomic<int>* compiles = nullptr, const std::string& refused = "")
       : compiles_(compiles) {
     if (!refused.empty())

@@ -26,7 +26,7 @@ struct FakeKernel : LoadedKernel {
   ResourceUsage usage() const override { return used; }
 };
 
-/// One launch, as the device received it.
+/// One launch as received by the device.
 struct FakeLaunch {
   KernelSpec kernel;
   LaunchShape shape;
@@ -42,7 +42,7 @@ struct FakeTensorMap {
 };
 
 /// A synchronous device in host memory. It counts launches, passes them to `on_launch`, which may
-/// compute, and records them with the first `argument_bytes` of their argument structs (0: no
+/// compute, and records them with the first `argument_bytes` bytes of their argument structs (0: no
 /// records).
 class FakeDevice : public Device {
  public:
@@ -62,12 +62,12 @@ class FakeDevice : public Device {
   std::function<void(const KernelSpec&, const LaunchShape&, const void*, Stream)> on_launch;
   std::function<void(const Image&)> on_load;              ///< may throw
   std::function<void(void* from)> before_copy_on_device;  ///< called right before the copy
-  std::set<Stream> captured;                              ///< streams that are being captured
+  std::set<Stream> captured;                              ///< streams in a capture
   std::atomic<std::int64_t> free_bytes{std::int64_t{1} << 40};
   bool broken = false;      ///< a sticky error: every call fails
-  bool can_compare = true;  ///< false: known_equal() and add_checksum() cannot tell
+  bool can_compare = true;  ///< false: known_equal() and add_checksum() are not supported
   bool free_async_fails = false;
-  std::function<std::optional<double>()> energy;  ///< the counter; none: there is none
+  std::function<std::optional<double>()> energy;  ///< the energy counter; empty: there is none
   double power_w = 300, power_limit_w = 700;      ///< 0: not known
 
   // Read by tests.
@@ -76,7 +76,7 @@ class FakeDevice : public Device {
       encoded_maps{0};
   std::atomic<int> graphs{0}, fills{0}, checksums{0};
   std::atomic<std::int64_t> uploaded_bytes{0}, downloaded_bytes{0};
-  std::atomic<std::int64_t> host_bytes{0};                               ///< page-locked, alive
+  std::atomic<std::int64_t> host_bytes{0};                               ///< live page-locked bytes
   std::map<KernelSpec, std::pair<std::uint32_t, std::uint32_t>> loaded;  ///< shared, cluster
   void* last_workspace = nullptr;
 
@@ -219,7 +219,7 @@ class FakeDevice : public Device {
   }
   bool capturing(Stream stream) const override { return graph_ || captured.count(stream) > 0; }
 
-  /// Runs `work` now, or with the graph being captured.
+  /// Runs `work` now, or adds it to the graph that is being captured.
   void perform(std::function<void()> work) {
     if (graph_)
       graph_->work_.push_back(std::move(work));

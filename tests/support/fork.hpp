@@ -24,7 +24,7 @@ inline std::string error_of(const std::function<void()>& action) {
   return "no error";
 }
 
-/// A child process's output; "signal 14" when it hangs.
+/// A child process's output; "signal 14" if it hangs.
 inline std::string said_by_child(const std::function<std::string()>& body) {
   int pipes[2];
   EXPECT_EQ(pipe(pipes), 0);

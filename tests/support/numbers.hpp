@@ -1,5 +1,5 @@
 #pragma once
-// Numbers of all types by the formats' definitions, independent of the kernels' conversions
+// Numbers of all types from the formats' definitions, independent of the kernels' conversions
 // (templates/types.cuh).
 #include <algorithm>
 #include <cmath>
@@ -70,7 +70,7 @@ inline int nearest_code(DType type, double value) {
   if (std::isnan(value)) return nothing;
   const auto above = std::lower_bound(table.begin(), table.end(), value);
   if (above == table.end()) {
-    // The midpoint between the largest number and the next one, were there no limit.
+    // The midpoint between the largest number and the next one without the limit.
     const double middle = table.back() + (table.back() - table[table.size() - 2]) / 2;
     return f.saturates || value < middle ? largest : largest + 1;
   }
@@ -91,7 +91,7 @@ inline void store_as(std::byte* to, T value) {
   std::memcpy(to, &value, sizeof value);
 }
 
-/// A stored number as f64, exactly.
+/// The exact value of a stored number, as f64.
 inline double decode(DType type, const std::byte* from) {
   switch (type) {
     case DType::f32:
@@ -111,8 +111,8 @@ inline double decode(DType type, const std::byte* from) {
   return code & sign ? -value : value;
 }
 
-/// Stores the nearest number, ties to even. Beyond the range, f16, bf16 and f32 become infinite;
-/// e4m3 and e5m2 (infinities too) become the largest finite number; i8 and i32 wrap (`value` is a
+/// Stores the nearest number, ties to even. Out of range, f16, bf16 and f32 become infinite; e4m3
+/// and e5m2 become the largest finite number, even for infinities; i8 and i32 wrap (`value` is a
 /// whole number below 2^62).
 inline void encode(DType type, double value, std::byte* to) {
   switch (type) {

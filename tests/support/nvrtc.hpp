@@ -1,5 +1,5 @@
 #pragma once
-// Tests that compile with NVRTC. Without it they are skipped.
+// Tests that compile with NVRTC. They are skipped if it is missing.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace tilewise::test {
 
 class NvrtcTest : public testing::Test {
  protected:
-  /// A derived SetUp() calls this one first, and returns where IsSkipped().
+  /// A derived SetUp() calls this one first, and returns if IsSkipped().
   void SetUp() override {
     try {
       compiler_ = cuda::load_compiler();

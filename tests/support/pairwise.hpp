@@ -26,7 +26,7 @@ inline std::vector<Problem> typical_problems(const KernelTemplate& kernel, const
     problem.batch = batch;
     if (!found.empty() && (found.front().m == found.front().n || size.m == size.n)) break;
     if (!kernel.supports(problem, device)) continue;
-    // Most problems have the default, which is found without a search.
+    // Most problems have a default configuration, which is found without a search.
     const Configuration usual = kernel.default_configuration(problem, device);
     if (rejection(kernel, problem, usual, device).empty() ||
         SearchSpace(problem, device, {&kernel}).random(generator))
@@ -49,9 +49,9 @@ inline std::vector<ValuePair> pairs_of(const Configuration& configuration) {
   return pairs;
 }
 
-/// Valid candidates of a one-template space that together contain every pair of parameter values
-/// seen in random draws: most mistakes need only two values. At most `limit`; deterministic for a
-/// seed.
+/// Valid candidates of a one-template space that together have every pair of parameter values found
+/// in random draws: most mistakes need only two values. At most `limit` candidates; deterministic
+/// for a seed.
 inline std::vector<Candidate> pairwise_cover(const SearchSpace& space, std::uint64_t seed,
                                              std::size_t limit, int draws = 500) {
   std::mt19937_64 generator(seed);
@@ -73,7 +73,7 @@ inline std::vector<Candidate> pairwise_cover(const SearchSpace& space, std::uint
       for (const ValuePair& pair : pool[at].second) gain += !covered.contains(pair);
       if (gain > best_gain) best = at, best_gain = gain;
     }
-    if (best_gain == 0) {  // none adds a pair: search all once
+    if (best_gain == 0) {  // none adds a pair, so all are searched once
       for (std::size_t at = 0; at < pool.size() && best_gain == 0; ++at)
         for (const ValuePair& pair : pool[at].second)
           if (!covered.contains(pair)) best = at, best_gain = 1;

@@ -21,7 +21,7 @@ inline Problem make_problem(Layout layout, std::int64_t m, std::int64_t n, std::
   return problem;
 }
 
-/// The problem with these types; its alignments are at least one element.
+/// The problem with these types. Its alignments are at least one element.
 inline Problem with_kind(Problem problem, const ProductKind& kind) {
   set_types(problem, kind.a, kind.c, kind.math);
   const auto at_least = [](int& alignment, DType type) {
@@ -33,7 +33,8 @@ inline Problem with_kind(Problem problem, const ProductKind& kind) {
   return problem;
 }
 
-/// Sizes spread over orders of magnitude, edges included; any layout and alignment.
+/// A problem with sizes spread over orders of magnitude, including edges, and any layout and
+/// alignment.
 inline Problem random_problem(std::mt19937_64& generator, std::int64_t largest) {
   const auto size = [&]() -> std::int64_t {
     std::uniform_real_distribution<double> exponent(0.0, 1.0);
@@ -56,7 +57,7 @@ inline Problem random_problem(std::mt19937_64& generator, std::int64_t largest) 
   return problem;
 }
 
-/// Any kind of product, sometimes with a batch.
+/// A problem of any kind of product, sometimes with a batch.
 inline Problem random_typed_problem(std::mt19937_64& generator, std::int64_t largest) {
   const auto kinds = product_kinds();
   const std::size_t kind = generator() % (2 * kinds.size());

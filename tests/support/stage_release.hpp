@@ -1,8 +1,8 @@
 #pragma once
-// How a kernel hands shared memory back to TMA, by its machine code. Instructions are followed
-// along all branches: what may have happened before each is the union over all paths to it.
+// How a kernel returns shared memory to TMA, from its machine code. Instructions are followed along
+// all branches; the state before each one is the union over all paths to it.
 //
-// ptxas makes MEMBAR.ALL.CTA and FENCE.VIEW.ASYNC of fence.proxy.async. Loads may be in flight at
+// ptxas turns fence.proxy.async into MEMBAR.ALL.CTA and FENCE.VIEW.ASYNC. Loads may be in flight at
 // MEMBAR, which ends after them; the fence waits for MEMBAR, and the arrival for the fence.
 #include <array>
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace tilewise::test {
 
 /// Loads of shared memory that may be in flight, by their counters. A warp's loads end in the order
-/// in which they are issued: who waits for one has waited for those before it.
+/// of their issue, so a wait for one is also a wait for those before it.
 class LoadsInFlight {
  public:
   bool any() const { return pending_ != 0; }
@@ -36,13 +36,13 @@ class LoadsInFlight {
 
  private:
   std::uint8_t pending_ = 0;
-  /// Pending counters whose last load may come after the last one of this counter.
+  /// For each counter, pending counters whose last load may come after its last load.
   std::array<std::uint8_t, 8> after_{};
 };
 
-/// What may have happened before an instruction.
+/// The possible state before an instruction.
 struct Before {
-  /// Of these, the last one on a path.
+  /// The last of these events on a path.
   enum Event : std::uint8_t {
     load = 1,
     store = 2,
@@ -52,9 +52,9 @@ struct Before {
     arrival = 32
   };
   std::uint8_t last = 0;
-  bool load_unfenced = false, store_unfenced = false;  ///< there was no fence since
+  bool load_unfenced = false, store_unfenced = false;  ///< without a fence since
   LoadsInFlight loads;
-  /// Counters of the last ones, while they are in flight.
+  /// Counters of the last MEMBAR and fence while they are in flight.
   std::uint8_t membar = 0, proxy_fence = 0;
 
   void join(const Before& other) {
@@ -65,7 +65,7 @@ struct Before {
     membar |= other.membar;
     proxy_fence |= other.proxy_fence;
   }
-  /// At the instruction's begin.
+  /// The state when the instruction starts.
   Before at(const Instruction& one) const {
     Before now = *this;
     now.loads.wait(one.waits());
@@ -77,7 +77,7 @@ struct Before {
     Before now = at(one);
     if (one.loads_shared()) now.loads.issue(one.result_counter());
     if (one.is_membar() && one.always()) {
-      now.loads = {};  // it ends when the accesses before it have
+      now.loads = {};  // MEMBAR ends after the accesses before it
       now.membar = one.counters();
     }
     if (one.fences_proxy() && one.always()) now.proxy_fence = one.counters();
@@ -103,25 +103,25 @@ struct Before {
 
 struct StageRelease {
   int instructions = 0, fences_gpu = 0;
-  int loads = 0;             ///< of shared memory
-  int any_arrivals = 0;      ///< at any barrier
-  int arrivals = 0;          ///< at empty barriers, after loads
-  int unfenced = 0;          ///< those with a load between the fence and the arrival, or no fence
-  int early = 0;             ///< those with a load in flight
-  int before_fence = 0;      ///< those with the fence in flight
-  int fences_in_flight = 0;  ///< fences with a load or MEMBAR in flight
+  int loads = 0;                 ///< loads of shared memory
+  int any_arrivals = 0;          ///< at any barrier
+  int arrivals = 0;              ///< at empty barriers, after loads
+  int unfenced = 0;              ///< of these, with a load between fence and arrival, or no fence
+  int early = 0;                 ///< of these, with a load in flight
+  int before_fence = 0;          ///< of these, with the fence in flight
+  int fences_in_flight = 0;      ///< fences with a load or MEMBAR in flight
   int arrivals_of_multiply = 0;  ///< at empty barriers, after wgmma
-  int loads_of_multiply = 0;     ///< those with a load, in the order in memory, between the two
+  int loads_of_multiply = 0;     ///< of these, with a load between the two in memory order
   int tma_stores = 0, tma_stores_unfenced = 0;  ///< with a store and no fence since
-  int unreached = 0;  ///< of the above instructions, those to which no path was found
+  int unreached = 0;  ///< instructions of the above to which no path was found
 };
 
-/// Arrivals at empty barriers are told from others by what comes before them, on some path:
-///  - a fence, or a load where the fence is missing: simt and mma free a stage after reading it;
-///  - wgmma's instructions: they read the stage.
-/// Arrivals at full barriers have the stores of an operand before them or, where a warp has no
-/// element to store, the wait for the empty stage. That TMA's bytes are expected is no arrival here
-/// (Instruction::arrives()).
+/// Arrivals at empty barriers are identified by the instructions before them on some path:
+///  - a fence, or a load if the fence is missing: simt and mma free a stage after reading it;
+///  - wgmma's instructions, which read the stage.
+/// Arrivals at full barriers come after the stores of an operand or, in a warp without elements to
+/// store, after the wait for the empty stage. An announcement of TMA's bytes does not count as an
+/// arrival (Instruction::arrives()).
 class StageReleaseCheck {
  public:
   explicit StageReleaseCheck(const std::vector<Instruction>& code)
@@ -177,9 +177,9 @@ class StageReleaseCheck {
     ++found_.arrivals_of_multiply;
     found_.loads_of_multiply += loaded_before(i);
   }
-  /// Of loads and multiplications, the last one before the instruction in memory is a load. Along
-  /// the branches there is a path that is never taken: from an epilogue's loads past a product of
-  /// no tiles.
+  /// Whether the last load or multiplication before the instruction in memory is a load. Branches
+  /// are not used, because one path is never taken: from an epilogue's loads past a product of no
+  /// tiles.
   bool loaded_before(std::size_t i) const {
     while (i > 0)
       if (const Instruction& one = code_[--i]; one.loads_shared() || one.multiplies_shared())

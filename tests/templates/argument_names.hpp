@@ -1,5 +1,5 @@
 #pragma once
-// A step's arguments by the names of the kernel's struct.
+// A step's arguments, by the names in the kernel's struct.
 #include <algorithm>
 #include <initializer_list>
 #include <stdexcept>
@@ -13,7 +13,7 @@ namespace tilewise::test {
 
 using ArgumentNames = std::vector<std::string_view>;
 
-/// MultiplyArgs of templates/parts/arguments.cuh, followed by what a family appends.
+/// MultiplyArgs of templates/parts/arguments.cuh, followed by the arguments that a family appends.
 inline ArgumentNames multiply_arguments(std::initializer_list<std::string_view> appended = {}) {
   ArgumentNames names{"a",
                       "b",
@@ -73,7 +73,7 @@ inline const Argument& argument_named(const LaunchStep& step, std::string_view n
                                       const ArgumentNames& names = multiply_arguments()) {
   return step.arguments.at(index_of(name, names));
 }
-/// Of the second operand of a step that packs both.
+/// An argument of the second operand of a step that packs both.
 inline const Argument& second_named(const LaunchStep& pack, std::string_view name) {
   return pack.arguments.at(pack_arguments().size() + index_of(name, pack_arguments()));
 }

@@ -41,7 +41,7 @@ TEST(CandidateText, NamesWhatIsNotPlain) {
             "stream_k");
 }
 
-// A candidate that an earlier version stored.
+// A candidate stored by an earlier version.
 TEST(CandidateText, AnAddedParameterThatIsMissingHasItsFirstValue) {
   const KernelTemplate& wgmma = find_template("wgmma");
   const Configuration whole = parse_configuration("128x64x64 stages=4", wgmma);
@@ -66,7 +66,7 @@ TEST(CandidateText, ReadsNumbersLabelsAndGroups) {
   EXPECT_EQ(c.at("MAX_REGISTERS"), 0) << "plain";
 }
 
-// --only reads what a table prints, for candidates of every template.
+// --only reads the text of tables, for candidates of every template.
 TEST(CandidateText, IsReadBackAsItWasWritten) {
   std::map<std::string, int> counts;
   for_random_plans([&](const Problem&, const Candidate& candidate, const Plan&, const DeviceInfo&) {

@@ -1,5 +1,5 @@
 // Properties of every template of the catalog, over thousands of random problems and
-// configurations. No GPU and no compiler: constraints are pure functions.
+// configurations. Needs no GPU and no compiler: constraints are pure functions.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,13 +42,13 @@ TEST(Catalog, NamesAreUniqueAndEverythingIsExplained) {
   }
 }
 
-// A constraint depends on nothing but its declared parameters: the search prunes partial
-// configurations by that list.
+// A constraint depends only on its declared parameters: the search prunes partial configurations by
+// that list.
 TEST(Catalog, ConstraintsReadWhatTheyDeclare) {
   std::mt19937_64 generator(7);
   for (const KernelTemplate& kernel : catalog()) {
     for (int i = 0; i < 4000; ++i) {
-      // Some as large as a grid or a counter of 31 bits.
+      // Some are as large as a grid or a 31-bit counter.
       const Problem problem =
           test::random_typed_problem(generator, i < 3000 ? 3000 : std::int64_t{1} << 35);
       const DeviceInfo device =
@@ -78,7 +78,7 @@ TEST(Catalog, ConstraintsReadWhatTheyDeclare) {
   }
 }
 
-// Parameters are macros: one with the name of a template parameter of the dialect breaks its
+// Parameters are macros, so one with the name of a template parameter of the dialect breaks its
 // headers.
 TEST(Catalog, NoParameterHasTheNameOfATemplateParameterOfTheDialect) {
   std::string dialect;
@@ -99,7 +99,7 @@ TEST(Catalog, NoParameterHasTheNameOfATemplateParameterOfTheDialect) {
           << " is a template parameter in templates/words or templates/parts; take another name";
 }
 
-/// The words of the text outside comments that begin a line.
+/// The words of the text outside of comments that start a line.
 std::set<std::string> words_of(const std::string& text) {
   std::set<std::string> words;
   std::istringstream lines(text);
@@ -169,7 +169,7 @@ TEST(Catalog, DefaultsServeEveryProblem) {
 
 TEST(Catalog, EveryValueOfEveryParameterIsReachable) {
   // Over aligned and unaligned problems of every kind, large, long and many small ones, every value
-  // must be valid somewhere on sm_90a.
+  // must be valid for some problem on sm_90a.
   const DeviceInfo device = device_of("sm_90a");
   std::mt19937_64 generator(11);
   std::vector<Problem> problems;
@@ -191,7 +191,7 @@ TEST(Catalog, EveryValueOfEveryParameterIsReachable) {
       problems.back().batch = many.batch;
     }
   std::shuffle(problems.begin(), problems.end(), generator);
-  // Most values occur in a few draws; each of the others is searched for.
+  // Most values occur in a few draws; the others are searched for.
   constexpr std::size_t kDrawnProblems = 40;
   for (const KernelTemplate& kernel : catalog()) {
     std::vector<Problem> supported;

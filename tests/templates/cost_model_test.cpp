@@ -301,14 +301,14 @@ TEST(CostModel, MmaCountsWhatItsWarpsDo) {
   const std::initializer_list<std::pair<const char*, int>> wide{
       {"TILE_K", 64}, {"BYTES_A", 16}, {"BYTES_B", 16}, {"STAGES", 4}};
   const LaunchStep plain = mma_step(f16, wide);
-  // 256 blocks of 4 warps of 32 x 32, 64 steps: 64 rows of 32 bytes take 16 passes. A round loads
+  // 256 blocks of 4 warps of 32 x 32, 64 steps. 64 rows of 32 bytes take 16 passes. A round loads
   // 16 KB through L1 and shared memory.
   EXPECT_DOUBLE_EQ(plain.work.shared_bytes, 256.0 * (4 * 64 * 16 * 128 + 16 * 2 * 16384));
   EXPECT_DOUBLE_EQ(plain.work.global_bytes, 2.0 * 256 * 128 * 1024 + 2.0 * 1024 * 1024);
   EXPECT_EQ(plain.schedule.ahead, 3);
   EXPECT_EQ(plain.schedule.passes, 12) << "three waits for each of the four steps";
 
-  // TMA loads tiles without instructions of the warps; the warps synchronize more.
+  // TMA loads tiles without instructions of the warps, but the warps synchronize more.
   const LaunchStep tma = mma_step(f16, {{"TILE_K", 64},
                                         {"BYTES_A", 16},
                                         {"BYTES_B", 16},
@@ -320,7 +320,7 @@ TEST(CostModel, MmaCountsWhatItsWarpsDo) {
   EXPECT_EQ(tma.schedule.passes, 20);
   EXPECT_LT(tma.schedule.ahead, plain.schedule.ahead);
 
-  // An L2 access has at least 64 bytes; a row of the tile has 32.
+  // An L2 access has at least 64 bytes, but a row of the tile has 32.
   const LaunchStep narrow = mma_step(f16, {{"TILE_K", 16}, {"BYTES_A", 16}, {"BYTES_B", 16}});
   EXPECT_DOUBLE_EQ(narrow.work.global_bytes, 4.0 * 256 * 128 * 1024 + 2.0 * 1024 * 1024);
 }

@@ -12,7 +12,7 @@ const DeviceInfo& h200() {
   return info;
 }
 
-/// The time of wgmma's default with other values, for bf16 at 1024.
+/// The time of wgmma's default configuration with other values, for bf16 at 1024.
 double seconds_with(std::initializer_list<std::pair<const char*, int>> values) {
   const DeviceInfo& device = h200();
   const Problem problem =
@@ -38,7 +38,7 @@ TEST(CostModelOfWgmma, BlocksOfAClusterStartLater) {
   EXPECT_GT(estimate(plan, h200()).seconds, alone + 0.3e-6);
 }
 
-// One consumer in turn multiplies a tile: its own time is that of the whole tile.
+// Consumers that take turns multiply one tile each, so the tile takes a consumer's own time.
 TEST(CostModelOfWgmma, ConsumersThatTakeTurnsAreNoFasterOnATile) {
   for (const int consumers : {2, 3})
     EXPECT_GE(seconds_with({{"CONSUMERS", consumers}, {"PING_PONG", 1}}), 0.99 * seconds_with({}));

@@ -1,4 +1,4 @@
-// Parts of the cost model: the time of each resource, and the correlation that it is judged by.
+// Parts of the cost model: the time of each resource, and the correlation that judges it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

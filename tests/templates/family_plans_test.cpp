@@ -1,4 +1,4 @@
-// Properties of single kernel families' plans: how the grid covers C, and the families' own
+// Properties of the plans of single kernel families: how the grid covers C, and the families' own
 // arguments.
 #include <gtest/gtest.h>
 
@@ -43,14 +43,14 @@ TEST(FamilyPlans, GridsCoverTheOutputExactlyOnce) {
       tile_m *= value("CLUSTER_M");
       tile_n *= value("CLUSTER_N");
     }
-    // Tiles of another kind. The kernel checkers see a tile that no block computes.
+    // These are tiles of another kind. The kernel checkers detect a tile that no block computes.
     if (tile_m == 0 || tile_n == 0) return;
     const auto order = [&](std::string_view name) { return argument_named(step, name).value; };
     const auto quotient = [&](const std::string& divisor, std::int64_t number) {
       return number * order(divisor) >> order(divisor + " shift");
     };
     const int* split = candidate.configuration.find("SPLIT_K");
-    // SPLIT_K 0: as many splits as fill the device.
+    // SPLIT_K 0: enough splits to fill the device.
     const std::int64_t splits = split ? (*split > 0 ? *split : order("splits")) : 1;
     const std::int64_t tiles_m = (problem.m + tile_m - 1) / tile_m;
     const std::int64_t tiles_n = (problem.n + tile_n - 1) / tile_n;
@@ -104,7 +104,7 @@ TEST(FamilyPlans, GridsCoverTheOutputExactlyOnce) {
   });
 }
 
-/// MultiplyArgs of templates/parts/arguments.cuh, for its size only.
+/// MultiplyArgs of templates/parts/arguments.cuh; only its size is used.
 template <class Sum>
 struct MultiplyArgs {
   const void* pointers[5];
@@ -112,7 +112,7 @@ struct MultiplyArgs {
   int splits, tiles_m, tiles_n, group_m, divisors[10];
   Sum alpha, beta;
 };
-// SimtArgs and WgmmaArgs with STREAM_K (wgmma's tensor maps follow), and the arguments of
+// SimtArgs and WgmmaArgs with STREAM_K (in wgmma, tensor maps follow), and the arguments of
 // stream_k.cu.
 struct MultiplyStreamKArgs : MultiplyArgs<float> {
   float* partial;

@@ -120,7 +120,7 @@ TEST(MultiplyPlan, StridesAreTheCallsUnlessAnOperandIsPacked) {
   const LaunchStep& multiply = plan.steps[1];
   EXPECT_EQ(argument_named(multiply, "stride_a").kind, Kind::stride_a);
   EXPECT_EQ(argument_named(multiply, "stride_c").kind, Kind::stride_c);
-  // B^T: 70 rows of 90 halves, in lines of 64.
+  // B^T has 70 rows of 90 halves, in lines of 64.
   EXPECT_EQ(argument_named(multiply, "ldb"), (Argument{Kind::integer64, 128}));
   EXPECT_EQ(argument_named(multiply, "stride_b"), (Argument{Kind::integer64, 70 * 128}));
   EXPECT_EQ(argument_named(plan.steps[0], "from_stride", test::pack_arguments()).kind,
@@ -159,7 +159,7 @@ TEST(MultiplyPlan, OneStepPacksBothOperands) {
   EXPECT_EQ(define(pack, "FIRST"), 1);
   EXPECT_EQ(define(pack, "SECOND"), 2);
 
-  // The pair equals the two single steps.
+  // The step that packs both equals the two single steps.
   const Plan a = multiply_plan(problem, shape_of(Pack::pad));
   const Plan b = multiply_plan(problem, shape_of(Pack::none, Pack::transpose));
   EXPECT_EQ(a.steps[0].role, StepRole::pack_a);
@@ -174,8 +174,8 @@ TEST(MultiplyPlan, OneStepPacksBothOperands) {
   EXPECT_EQ(pack.work, work += b.steps[0].work);
 }
 
-// A pack block has 128 threads: 8 x 16 of 4 runs each, or, to transpose, 16 x 8 of a few rows'
-// runs.
+// A pack block has 128 threads: 8 x 16 with 4 runs each or, to transpose, 16 x 8 with the runs of a
+// few rows.
 TEST(MultiplyPlan, PacksSpreadOverBlocks) {
   struct Case {
     DType type;
@@ -288,7 +288,7 @@ TEST(MultiplyPlan, AFamilyAddsItsOwnMemoryArgumentsAndSteps) {
   EXPECT_THAT(map.dims, ElementsAre(70, 100));
   EXPECT_THAT(map.box, ElementsAre(16, 32));
   EXPECT_EQ(map.swizzle_bytes, 32);
-  // Ten blocks for 4 x 5 tiles: two each, on average.
+  // Ten blocks for 4 x 5 tiles: two tiles each on average.
   EXPECT_DOUBLE_EQ(plan.steps[1].schedule.rounds, 2 * usual.steps[1].schedule.rounds);
 }
 
@@ -300,7 +300,8 @@ TEST(MultiplyPlan, WithoutAnElementOfCThereIsNothingToDo) {
   EXPECT_EQ(made.finish(), Plan{});
 }
 
-// Rows of any length: a tensor map for each row class of A, k contiguous, and of B, n contiguous.
+// Rows of any length have a tensor map for each row class of A, k contiguous, and of B, n
+// contiguous.
 TEST(MultiplyPlan, RowClassesHaveAMapEach) {
   Problem problem = typed_problem(Layout::nn, DType::f32, DType::f32);
   set_alignment(problem, {4, 4, 4});

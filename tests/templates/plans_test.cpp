@@ -1,5 +1,5 @@
 // Properties of the plans of every template of the catalog, over thousands of random problems and
-// configurations. No GPU and no compiler: plans are pure functions.
+// configurations. Needs no GPU and no compiler: plans are pure functions.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,8 +14,8 @@ using test::make_problem;
 
 DeviceInfo device_of(const char* target) { return nominal_device(parse_target(target)); }
 
-// Each parameter is a constant of its name and value in the kernel, except those that only the plan
-// reads. One that did not reach the kernel would be measured as if it had an effect.
+// Each parameter is a constant with its name and value in the kernel, except those that only the
+// plan reads. A parameter that did not reach the kernel would be measured as if it had an effect.
 TEST(Plan, ParametersReachTheKernel) {
   const std::set<std::string> only_the_plans{"PACK_A", "PACK_B", "SPLIT_K", "GROUP_M"};
   for_random_plans(
@@ -84,7 +84,7 @@ TEST(Plan, StepsAreInOrderAndWorkspacePartsDoNotOverlap) {
       });
 }
 
-// The structs that parts/arguments.cuh, reduce.cu and pack.cu declare.
+// The structs of parts/arguments.cuh, reduce.cu and pack.cu.
 template <class Sum>
 struct MultiplyArgs {
   const void *a, *b, *c;
@@ -178,7 +178,7 @@ TEST(Plan, ArgumentsMatchTheKernelsStructs) {
               ASSERT_EQ(layout.offsets.back(), offsetof(PackBothArgs, first_blocks));
               ASSERT_EQ(step.arguments.back().kind, Argument::Kind::blocks_a);
             }
-            // Rows in the workspace begin on 128-byte lines and hold a whole row.
+            // Rows in the workspace start on 128-byte lines and hold a whole row.
             for (std::size_t i = 3; i < step.arguments.size(); i += 9) {
               const std::int64_t ld_bytes = step.arguments[i].value * bytes_of(problem.a.type);
               ASSERT_EQ(ld_bytes % 128, 0);
@@ -240,7 +240,7 @@ TEST(Work, CountsWhatIsAskedAndWhatIsIssued) {
   EXPECT_DOUBLE_EQ(plan.work.global_bytes, (2 * (64 + 64) * 100 + 65 * 64) * 4.0);
 }
 
-// Images of another layout would be launched with the wrong arguments.
+// Images for another layout of arguments would be launched with wrong arguments.
 TEST(PlanRevision, IsRaisedWithTheLayoutOfTheArguments) {
   EXPECT_EQ(kPlanRevision, 6);
   EXPECT_EQ(sizeof(MultiplyArgs<float>), 184U);

@@ -30,8 +30,8 @@ struct Sample {
   DeviceInfo device;
 };
 
-/// Hundreds of valid candidates for random problems on every target, generated once; thousands with
-/// TILEWISE_FULL=1.
+/// Hundreds of valid candidates for random problems on every target, generated once; with
+/// TILEWISE_FULL=1 thousands.
 inline const std::vector<Sample>& samples() {
   static const std::vector<Sample> drawn = [] {
     const int problems = std::getenv("TILEWISE_FULL") ? 30 : 10;

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 int get(const ConstraintInput& in, const char* name) { return in.configuration.at(name); }
 
-/// TILE is a multiple of THREAD x VECTOR; FREE is in no constraint.
+/// TILE must be a multiple of THREAD x VECTOR; no constraint reads FREE.
 KernelTemplate small_template(const std::string& name = "small") {
   KernelTemplate t;
   t.name = name;
@@ -45,7 +45,7 @@ KernelTemplate small_template(const std::string& name = "small") {
   return t;
 }
 
-/// Twelve parameters of eight values in chains: about one raw configuration in 10^5 is valid.
+/// Twelve parameters of eight values in chains. About one of 10^5 raw configurations is valid.
 KernelTemplate sparse_template() {
   KernelTemplate t = small_template("sparse");
   t.parameters.clear();
@@ -178,7 +178,7 @@ TEST(SearchSpace, VisitingStopsWhenAsked) {
 
 TEST(SearchSpace, PrunesInsteadOfListingTheProduct) {
   KernelTemplate t = sparse_template();
-  // The first pair never holds: 8^12 raw configurations are refused after 64 evaluations.
+  // The first pair never holds, so 8^12 raw configurations are refused after 64 evaluations.
   int asked = 0;
   t.constraints[0].holds = [&asked](const ConstraintInput&) { return ++asked < 0; };
   EXPECT_EQ(SearchSpace(problem(), {}, {&t}).count(10), 0);
@@ -253,7 +253,8 @@ TEST(SearchSpace, AsksAConstraintOnceForWhatItReads) {
 }
 
 TEST(SearchSpace, ADeadEndIsLeftBehind) {
-  // All but one of the first parameter's values are dead ends, which only the last parameter shows.
+  // All values of the first parameter except one are dead ends, which only the last parameter
+  // reveals.
   KernelTemplate t = small_template("trap");
   t.parameters.clear();
   std::vector<std::string> all;
@@ -296,7 +297,7 @@ TEST(SearchSpace, MillionRawDrawsTakeSeconds) {
   EXPECT_EQ(space.random(generator, 1'000'000), std::nullopt);  // bounded by ctest's time limit
 }
 
-// For some problems one of the templates has nothing, and a search asks it for draws all the same.
+// Some problems have no candidates of one template, but a search still requests draws from it.
 TEST(SearchSpace, TenThousandDrawsFromAnEmptySpaceTakeSeconds) {
   KernelTemplate t = sparse_template();
   t.constraints.push_back({"never", {"P20", "P21"}, "never", [](const ConstraintInput& in) {
@@ -337,7 +338,7 @@ TEST(SearchSpace, NeighboursChangeOneParameterNearestFirst) {
 }
 
 TEST(SearchSpace, NeighboursCrossCoupledConstraints) {
-  // A coupled pair: A and B are equal, so neither can change alone.
+  // A and B must be equal, so neither can change alone.
   KernelTemplate t = small_template("coupled");
   t.parameters = {{"A", {1, 2, 4, 8}, ""}, {"B", {1, 2, 4, 8}, ""}};
   t.constraints = {{"equal", {"A", "B"}, "A is B", [](const ConstraintInput& in) {

@@ -1,5 +1,5 @@
 // simt's parameters in its plans: sizes as constants, splits that fill the device, tiles that TMA
-// loads along k. The kernel itself is tested in tests/kernels.
+// loads along k. tests/kernels tests the kernel itself.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -55,7 +55,7 @@ TEST(SimtSpecializeSize, AKernelIsBuiltForTheProblemItServes) {
   EXPECT_EQ(defines.at("SIZE_K"), 256);
   EXPECT_EQ(defines.at("SPLITS"), 4);
   EXPECT_EQ(defines.at("TILE_ROWS_TOGETHER"), 2);  // the number of tile rows
-  // The same configuration for another problem, as served by a nearest match.
+  // The same configuration for another problem, as served by a prediction.
   const auto other =
       defines_of(plan_of(nearby, {{"SPECIALIZE_SIZE", 1}, {"SPLIT_K", 4}, {"GROUP_M", 16}}));
   EXPECT_EQ(other.at("SIZE_M"), 200);

@@ -16,9 +16,9 @@ namespace {
 using Sizes = std::vector<std::size_t>;
 using Conditions = std::vector<PointCondition>;
 
-/// Limits under which the wide conditions are sampled: no sum or list is small enough.
+/// Limits under which wide conditions are sampled: no sum and no list is small enough.
 constexpr CountLimits kSampled{.combinations = 30, .listed = 0};
-/// Limits under which all combinations of the wide conditions are checked.
+/// Limits under which all combinations of wide conditions are checked.
 constexpr CountLimits kListed{.combinations = 30};
 
 double brute_force(const Sizes& sizes, const Conditions& conditions) {
@@ -40,7 +40,7 @@ double brute_force(const Sizes& sizes, const Conditions& conditions) {
   return count;
 }
 
-/// Holds for about three of four combinations, chosen by `salt`.
+/// A condition that holds for about three of four combinations, selected by `salt`.
 PointCondition scattered(std::vector<std::size_t> reads, std::uint64_t salt) {
   const auto holds = [reads, salt](const SpacePoint& point) {
     std::uint64_t hash = salt;
@@ -65,7 +65,7 @@ Case random_case(std::uint64_t seed) {
     for (std::size_t axis = 0; axis < made.sizes.size(); ++axis)
       if (generator() % 2 == 0) reads.push_back(axis);
     std::shuffle(reads.begin(), reads.end(), generator);
-    // A condition without parameters leaves all combinations or none.
+    // A condition without parameters accepts all combinations or none.
     made.conditions.push_back(scattered(std::move(reads), generator()));
   }
   return made;
@@ -114,7 +114,7 @@ TEST(CountPoints, NothingAndEverything) {
   EXPECT_EQ(count_points({3, 4}, {constant({}, true)}).points, 12);
   EXPECT_EQ(count_points({3, 4}, {constant({}, false)}).points, 0);
   EXPECT_EQ(count_points({3, 4}, {constant({1}, false)}).points, 0);
-  // With all draws failing or all passing, the error is still above 0.
+  // If all draws fail or all pass, the error is still above 0.
   for (const bool answer : {false, true}) {
     const PointCount count = count_points({10, 10, 10}, {constant({0, 1, 2}, answer)}, kSampled);
     EXPECT_FALSE(count.exact);
@@ -125,7 +125,7 @@ TEST(CountPoints, NothingAndEverything) {
 }
 
 TEST(CountPoints, LargeSpacesTakeSumsNotPoints) {
-  // Chains of 40 axes of 8 values whose neighbours differ by at most 1.
+  // Chains of 40 axes of 8 values; neighbours differ by at most 1.
   const Sizes sizes(40, 8);
   Conditions conditions;
   std::vector<double> ways(8, 1);

@@ -22,7 +22,7 @@ Problem problem_of(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k
   return problem;
 }
 
-// What is skipped and what is copied make up the tile, and nothing inside is skipped.
+// The skipped and the copied parts make up the tile, and nothing inside of C is skipped.
 TEST(WgmmaTiles, AreCopiedButForWhatIsOutside) {
   int tiles = 0;
   for (int span = 8; span <= 384; span += 8)
@@ -51,7 +51,7 @@ TEST(WgmmaTiles, AreCopiedButForWhatIsOutside) {
   EXPECT_GT(tiles, 1000);
 }
 
-// TMA's coordinates have 31 bits, and the last cluster's tiles reach past the edge.
+// TMA's coordinates have 31 bits, and the last cluster's tiles extend past the edge.
 TEST(WgmmaLimits, AreThoseOfTma) {
   constexpr std::int64_t most = (std::int64_t{1} << 31) - 768;
   const auto supports = [](std::int64_t m, std::int64_t n, std::int64_t k, DType type,
@@ -64,7 +64,7 @@ TEST(WgmmaLimits, AreThoseOfTma) {
   EXPECT_FALSE(supports(8, most + 1, 16, DType::bf16));
   EXPECT_TRUE(supports(8, 8, most, DType::bf16));
   EXPECT_FALSE(supports(8, 8, most + 1, DType::bf16));
-  // Rows of the small parts follow those of the large ones.
+  // Rows of the small parts follow those of the large parts.
   EXPECT_TRUE(supports(most / 2, 8, 16, DType::f32, MathMode::f32x3));
   EXPECT_FALSE(supports(most / 2 + 1, 8, 16, DType::f32, MathMode::f32x3));
 }
@@ -89,7 +89,7 @@ TEST(WgmmaLimits, OfOtherFamiliesThatCopyByTma) {
   EXPECT_THAT(refusal(8, 8, most + 1), HasSubstr("tma_sizes"));
 }
 
-/// Candidates of a problem, valid also without hints.
+/// Calls `check` for candidates of a problem that are valid even without hints.
 template <class Check>
 void for_candidates(const Problem& problem, const DeviceInfo& device, const Check& check) {
   std::mt19937_64 generator(11);
@@ -108,8 +108,8 @@ const LaunchStep* pack_of(const Plan& plan) {
   return plan.steps.front().packs.empty() ? nullptr : &plan.steps.front();
 }
 
-// The instruction ignores the low bits of f32. TMA rounds an operand that it copies as it lies, a
-// pack the others: each once.
+// The instruction ignores the low bits of f32. TMA rounds an operand that it copies without a pack,
+// and a pack rounds the others, so each is rounded once.
 TEST(WgmmaRounding, IsOfEachTf32OperandOnce) {
   bool any[2][2] = {};  // [operand][packed]
   for (const Layout layout : test::kLayouts)
@@ -144,8 +144,8 @@ TEST(WgmmaRounding, IsOfNothingElse) {
   }
 }
 
-// As many clusters as run at a time, at least one, and none without work. No cluster waits for
-// another: what several compute is added by a later step.
+// The grid has as many clusters as run at a time, at least one, and none without work. No cluster
+// waits for another: a later step adds sums that several clusters compute.
 TEST(WgmmaGrid, FollowsFromTheMultiprocessors) {
   for (const int multiprocessors : {1, 7, 66, 114}) {
     DeviceInfo device = h200();

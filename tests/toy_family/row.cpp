@@ -1,5 +1,5 @@
-// The toy family's row of the catalog, added before main(), in place of a line in families.hpp. Its
-// sources are read from the tree instead of being built into the program.
+// The toy family's row of the catalog. It is added before main() instead of by a line in
+// families.hpp, and its sources are read from the tree instead of being built into the program.
 #include <fstream>
 #include <iterator>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// What cover() adds to the winners of its points.
+// The candidates that cover() adds to the winners of its points.
 #include "tuner/additions.hpp"
 #include "templates/kernel_template.hpp"
 
@@ -39,7 +39,7 @@ TEST(ChooseGaining, TakesWhatGainsMostFirstAndNothingTwice) {
 }
 
 TEST(ChooseGaining, CountsTheGainBesideThoseThatWereTaken) {
-  // Columns 0 and 1 are for the same row; 2 for another, with a smaller gain.
+  // Columns 0 and 1 are for the same row; column 2 is for another row, with a smaller gain.
   EXPECT_THAT(chosen({10, 10}, {{1, 2, 10}, {10, 10, 8}}), ElementsAre(0, 2));
 }
 
@@ -100,7 +100,7 @@ TEST(Additions, KeepToTheRoomOfEachLayoutAndTakeOneOfEachProblem) {
   EXPECT_LE(of_layout[Layout::nn], 3);
   EXPECT_LE(of_layout[Layout::tn], 1);
   EXPECT_GE(additions.size(), 2U) << "one layout's kernels do not read the other";
-  // What serves already is not added.
+  // A candidate that serves already is not added.
   std::vector<Candidate> serving;
   for (const Record& record : records) serving.push_back(record.candidate);
   EXPECT_THAT(choose_additions(serving, records, problems, {{Layout::nn, 9}, {Layout::tn, 9}},

@@ -1,4 +1,4 @@
-// A strategy on a thread of its own.
+// A strategy on its own thread.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 Candidate candidate_of(int x) { return {"made_up", {{"X", x}}}; }
 
-/// Proposes 0 .. last, and one more for each result that it was told.
+/// Proposes 0 .. last, and one more for each observed result.
 struct Counting : Strategy {
   explicit Counting(int most) : last(most) {}
   std::optional<Candidate> next() override {

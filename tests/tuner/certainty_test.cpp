@@ -1,4 +1,4 @@
-// How sure the winner of a race is: known answers of Student's t, made-up races.
+// The certainty of the winner of a race: known answers of Student's t, and made-up races.
 #include "tuner/certainty.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ Record raced(const std::string& name, const std::vector<double>& rounds) {
   return record;
 }
 
-// Tables of the t distribution.
+// Values from tables of the t distribution.
 TEST(Certainty, StudentsDistributionHasItsKnownValues) {
   EXPECT_NEAR(student_probability(1, 1), 0.75, 1e-12) << "the Cauchy distribution";
   EXPECT_NEAR(student_probability(1, 2), 0.5 + 0.5 / std::sqrt(3.0), 1e-12);
@@ -35,7 +35,8 @@ TEST(Certainty, StudentsDistributionHasItsKnownValues) {
   EXPECT_TRUE(std::isnan(student_probability(std::nan(""), 6)));
 }
 
-// Logarithms of the ratios: 0.01, 0.03, 0.02. Mean 0.02, standard error 0.01 / sqrt(3): t = 3.4641.
+// The logarithms of the ratios are 0.01, 0.03, 0.02. Mean 0.02, standard error 0.01 / sqrt(3): t =
+// 3.4641.
 TEST(Certainty, OfTwoItIsThePairedTTest) {
   const Record winner = raced("a", {100, 200, 150});
   const std::vector<Record> all{
@@ -87,8 +88,8 @@ TEST(Certainty, RecordsOfTheSameRaceAloneTakePart) {
   EXPECT_FALSE(certainty_of(searched, all)) << "it was not raced";
 }
 
-// The promise of the bound: of made-up races of equal and nearly equal kernels, whose winner is
-// selected by its median, in 95 of 100 the true gain is within it.
+// The guarantee of the bound: in 95 of 100 made-up races of equal and nearly equal kernels, whose
+// winner is selected by its median, the true gain is within the bound.
 TEST(Certainty, TheBoundHoldsThoughTheWinnerIsSelectedByTheSameData) {
   std::mt19937_64 generator(7);
   std::normal_distribution<double> noise(0, 0.01), heat(0, 0.05);

@@ -1,4 +1,4 @@
-// Reference::compare: right results pass and wrong ones fail, with every element stored and with
+// Reference::compare: right results pass and wrong results fail, with every element stored and with
 // samples.
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -87,7 +87,7 @@ TEST_P(Compare, RightResultsPassForEveryShapeLayoutAndScalar) {
   }
 }
 
-// Makes one element wrong at each of several places and expects its name.
+// Makes one element wrong at each of several places and expects a message that names it.
 void expect_caught(const Reference& reference, DataSet set, float wrong, bool relative) {
   const Problem& p = reference.problem();
   const Scalars scalars = reference.scalars(set, 1);

@@ -60,7 +60,7 @@ TEST_P(EveryKind, RightResultsPass) {
   }
 }
 
-// The next number of C's type, up or down, at several places.
+// Changes an element to the next number of C's type, up or down, at several places.
 TEST_P(EveryKind, AWrongLastBitOfExactDataIsCaught) {
   const Reference reference = compute(make_problem(kind(), 50, 40, 60));
   const Result right = multiply(reference, DataSet::exact, {1, 0});
@@ -98,7 +98,7 @@ TEST_P(EveryKind, AMissedElementOfKIsCaught) {
   for (const DataSet set : data_sets(reference.problem())) {
     const auto last_left_out = [](Problem& problem, Call&) { --problem.k; };
     const Scalars scalars = reference.scalars(set, 1);
-    // 8-bit results may hide a small part of bounded data; exact data show it.
+    // 8-bit results may hide a small part of bounded data; exact data reveal it.
     if (is_fp8(kind().a) && set == DataSet::bounded) continue;
     EXPECT_FALSE(multiply(reference, set, scalars, last_left_out).compare(scalars).ok)
         << "set " << static_cast<int>(set);
@@ -146,7 +146,7 @@ TEST_P(EveryKind, CuttingOffInsteadOfRoundingIsCaught) {
 }
 
 TEST(RoundingToC, ExactSumsThatPassTheLargestSaturateAsTheTypeDoes) {
-  // k of 8192 in e4m3: products of 1, sums that often pass 448.
+  // With k = 8192 in e4m3, products are 1 and sums often exceed 448.
   const Reference reference =
       Reference::compute(make_problem(kind_of(DType::e4m3, DType::e4m3), 40, 50, 8192));
   const Scalars scalars = reference.scalars(DataSet::exact, 1);
@@ -189,7 +189,7 @@ TEST(RoundingToC, SumsOverLongRowsAllowForItAndNoMore) {
 
 // ---- the bound ----
 
-// One element wrong by a share of the bound of docs/measuring.md.
+// Makes one element wrong by a share of the bound of docs/measuring.md.
 Comparison off_by(const ProductKind& kind, double share, std::int64_t k) {
   const Reference reference = Reference::compute(make_problem(kind, 20, 30, k));
   Result result = multiply(reference, DataSet::bounded, {1, 0});

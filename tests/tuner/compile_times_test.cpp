@@ -1,4 +1,5 @@
-// Expected compile times: what they learn, and that a search begins no compile that ends too late.
+// Expected compile times: what they learn, and that a search starts no compile that would end too
+// late.
 #include "tuner/search/compile_times.hpp"
 
 #include <gmock/gmock.h>
@@ -68,7 +69,7 @@ TEST(CompileTimes, AreBetterThanAMeanWhereAParameterDecides) {
   EXPECT_LT(2 * quantile(learned, 0.5), quantile(mean, 0.5));
 }
 
-/// Its compiles take no time but say that they took long.
+/// A compiler that takes no time but reports that it took long.
 struct SlowCompiler : GridCompiler {
   CompileResult compile(const CompileRequest& request) const override {
     CompileResult result = GridCompiler::compile(request);
@@ -78,7 +79,7 @@ struct SlowCompiler : GridCompiler {
   double milliseconds = 1;
 };
 
-// The plan of the grid has two kernels.
+// The grid's plan has two kernels.
 TEST(Build, ThatHasBegunIsNotLate) {
   struct : GridCompiler {
     CompileResult compile(const CompileRequest& request) const override {

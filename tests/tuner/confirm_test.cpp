@@ -93,7 +93,7 @@ TEST_F(Tune, CtrlCBeforeTheRaceConfirmsTheBest) {
 }
 
 TEST_F(Tune, AWinnerIsStoredThoughTheEvaluatorFailsAfterItsConfirmation) {
-  evaluator.begin_breaks = 3;  // the return from the edge size
+  evaluator.begin_breaks = 3;  // when returning from the edge size
   EXPECT_TRUE(run().winner);
   EXPECT_EQ(winner(), Point(6, 2));
 }
@@ -106,7 +106,7 @@ TEST_F(Tune, AFaultOfTheSystemIsNoFaultOfTheWinner) {
 }
 
 /// Every default configuration whose sizes are arguments can be validated at an edge, and pressed
-/// where TMA fills its stages.
+/// if TMA fills its stages.
 TEST(OtherSizes, OfTheDefaultsOfAllTemplates) {
   const DeviceInfo device = nominal_device(parse_target("sm_90a"));
   int edges = 0;
@@ -137,7 +137,7 @@ TEST(OtherSizes, OfTheDefaultsOfAllTemplates) {
   EXPECT_GT(edges, 5);
 }
 
-/// Stages are filled again where a candidate is pressed, and C and workspace have their limit.
+/// A pressed candidate fills its stages again, within the limits of C and the workspace.
 TEST(OtherSizes, APressedPipelineWrapsAround) {
   const DeviceInfo device = nominal_device(parse_target("sm_90a"));
   Problem problem;
@@ -170,7 +170,7 @@ TEST(OtherSizes, APressedPipelineWrapsAround) {
   EXPECT_GT(pressed, 4);
 }
 
-/// Launches on host memory. One of them changes an element.
+/// Launches on host memory, one of which changes an element.
 TEST(Press, FindsTheLaunchThatDiffers) {
   fake::Device device;
   Problem problem;
@@ -192,7 +192,7 @@ TEST(Press, FindsTheLaunchThatDiffers) {
   }
 }
 
-/// TMA stores rows of whole 16 bytes: one column less than 64 is no valid size.
+/// TMA stores rows of whole 16 bytes, so one column less than 64 is not a valid size.
 TEST(OtherSizes, SmallSidesHaveAnEdgeToo) {
   const DeviceInfo device = nominal_device(parse_target("sm_90a"));
   Problem problem;

@@ -1,4 +1,4 @@
-// cover(): measuring a range, with a made-up compiler and times from the cost model.
+// cover(): measuring a range, with a fake compiler and times from the cost model.
 #include "tuner/cover.hpp"
 #include "vocabulary/plan.hpp"
 
@@ -22,7 +22,7 @@ using testing::AllOf;
 using testing::Ge;
 using testing::Le;
 
-/// A clock that evaluations move.
+/// A clock that evaluations advance.
 struct CountedTime {
   static constexpr double kEvaluation = 1e-3, kReading = 1e-6;
   void evaluated() { microseconds += static_cast<std::int64_t>(kEvaluation * 1e6); }
@@ -31,16 +31,16 @@ struct CountedTime {
   std::atomic<std::int64_t> microseconds{0};
 };
 
-/// Times are the cost model's, times a factor from 1 to 1.5 that depends on the kernel; with its
-/// size as constants simt is the fastest.
+/// Times are the cost model's, multiplied by a factor from 1 to 1.5 that depends on the kernel.
+/// simt with its size as constants is the fastest.
 class ModelEvaluator : public Evaluator {
  public:
   explicit ModelEvaluator(CountedTime& time) : time_(time) {}
   DeviceInfo device_info() override { return nominal_device({9, 0, true}); }
   std::string driver_version() override { return "580.1"; }
   void begin(const Problem& problem, std::shared_ptr<const Reference>) override {
-    // A confirmation begins with an edge size, whose n is no power of two as a point's, and
-    // returns.
+    // A confirmation begins with an edge size, whose n, unlike a point's, is not a power of two,
+    // and returns.
     if (!std::has_single_bit(static_cast<std::uint64_t>(problem.n))) return;
     if (!begun.empty() && begun.back() == problem) return;
     begun.push_back(problem);
@@ -69,7 +69,7 @@ class ModelEvaluator : public Evaluator {
   std::vector<Problem> begun;
   std::atomic<bool>* stop = nullptr;
   int stop_after = -1;
-  std::function<void(int)> on_begin;  ///< with the number of problems begun; may throw
+  std::function<void(int)> on_begin;  ///< called with the number of problems begun; may throw
 
  private:
   CountedTime& time_;
@@ -100,9 +100,9 @@ struct Cover : testing::Test {
     return {database, nullptr, &compiler, evaluator,
             {},       &stop,   nullptr,   [this] { return time.now(); }};
   }
-  /// With two further devices. Each waits at its first problem until all three are there, so that
-  /// none takes all points. `failing` makes the last one fail: at its opening (0) or at its first
-  /// problem (1).
+  /// Runs with two further devices. Each waits at its first problem until all three are there, so
+  /// that none takes all points. `failing` makes the last one fail: when it is opened (0) or at its
+  /// first problem (1).
   CoverResult run_on_three(std::optional<int> failing) {
     TuneContext context = context_of_run();
     std::latch all{3};
@@ -329,7 +329,7 @@ TEST(ChooseFew, EachPointsBestWhereTheLimitAllowsIt) {
 }
 
 TEST(ChooseFew, TheCandidateWithTheLeastLossGoesFirst) {
-  // Without 1 the first point loses 10%, without 0 the second loses a factor of 3.
+  // Without 1 the first point loses 10%; without 0 the second loses a factor of 3.
   const Times times{{{0, 1.1}, {1, 1.0}}, {{0, 1.0}, {1, 3.0}}};
   EXPECT_EQ(choose_few(times, 1), (std::vector<std::size_t>{0, 0}));
 }

@@ -1,5 +1,5 @@
 // Energy per product: the span of a counter, the race on a fake device, and searches by energy on a
-// made-up template with made-up energies.
+// fake template with made-up energies.
 #include "tuner/evaluate/energy.hpp"
 
 #include <gmock/gmock.h>
@@ -21,8 +21,8 @@ using testing::HasSubstr;
 
 // The span ----------------------------------------------------------------------------------------
 
-/// A device of constant power whose counter changes once in a period, read every `step` seconds
-/// while products of a constant time run.
+/// A device of constant power whose counter changes once in a period. It is read every `step`
+/// seconds while products of a constant time run.
 struct Load {
   double watts = 500, period = 0.1, step = 0.0007, product_seconds = 0.01, began = 0.0123;
   double most_seconds = 3;
@@ -108,7 +108,7 @@ struct EnergyOnADevice : testing::Test {
     evaluator = make_local_evaluator(device, {&baseline}, timing);
     evaluator->begin(problem, std::make_shared<const Reference>(Reference::compute(problem)));
   }
-  /// A counter of kMillijoules a launch, which changes every 20 ms.
+  /// Sets a counter of kMillijoules a launch that changes every 20 ms.
   void count_launches() {
     device.energy = [this]() -> std::optional<double> {
       const auto now = std::chrono::steady_clock::now();
@@ -139,7 +139,7 @@ TEST_F(EnergyOnADevice, IsThatOfAProductByTheCounter) {
   count_launches();
   EXPECT_TRUE(evaluator->measures_energy());
   const Measurement measured = race(true).finalists.at(0).measurement.value();
-  // Launches and the counter's changes are at uneven distances on a machine at work.
+  // On a busy machine, the distances of launches and of the counter's changes are uneven.
   EXPECT_GT(measured.energy_mj, 0.2 * kMillijoules);
   EXPECT_LT(measured.energy_mj, 5 * kMillijoules);
   EXPECT_EQ(measured.power_limit_w, 700);
@@ -154,7 +154,7 @@ TEST_F(EnergyOnADevice, IsThePowerTimesTheTimeWithoutACounter) {
   EXPECT_TRUE(evaluator->measures_energy()) << "by its power";
   const RaceResult result = race(true, true);
   const Measurement& measured = result.finalists.at(0).measurement.value();
-  // The time of the race and that of the span differ on a machine at work.
+  // On a busy machine, the time in the race and in the span differ.
   EXPECT_GT(measured.energy_mj, 0.03 * 300 * measured.median_us * 1e-3);
   EXPECT_LT(measured.energy_mj, 30 * 300 * measured.median_us * 1e-3);
   EXPECT_GT(result.baselines.at(0).measurement.energy_mj, 0.1 * 300 * 2000 * 1e-3) << "2 ms";
@@ -243,7 +243,8 @@ TEST(SelectByEnergy, FinalistsAreMoreAndMayBeSlower) {
 
 // Searches ----------------------------------------------------------------------------------------
 
-/// The fastest is (6, 2) with 100 us; the most frugal among those within 30% is (4, 2) with 114.
+/// The fastest is (6, 2) with 100 us. The one with the least energy among those within 30% is (4,
+/// 2) with 114 us.
 struct TuneByEnergy : Tune {
   TuneByEnergy() {
     evaluator.energy = [](Point p) { return p == Point(4, 2) ? 20.0 : 30.0; };

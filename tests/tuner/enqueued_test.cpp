@@ -1,5 +1,5 @@
-// Enqueued products without a plan: another library's product is validated like a candidate, and
-// timed at a glance.
+// Enqueued products without a plan: a product of another library is validated like a candidate and
+// timed briefly.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ TEST_F(Enqueued, ARightLibraryIsTimed) {
 TEST_F(Enqueued, AWrongLibraryIsNotTimed) {
   LocalEvaluator evaluator(device, {}, timing);
   evaluator.begin(problem, reference);
-  fake::Baseline ignores_scalars(device);  // ignores alpha and beta on the device
+  fake::Baseline ignores_scalars(device);  // ignores alpha and beta in device memory
   const Evaluation found = evaluator.evaluate_enqueued(
       [&](const Call& call) { ignores_scalars.multiply(problem, call); });
   EXPECT_EQ(found.outcome, Outcome::wrong_result);

@@ -236,7 +236,7 @@ TEST_F(LocalEvaluation, WhatWasRightBeforeIsKeptInAQuarterOfTheMemoryAtMost) {
   }
 }
 
-// Another process took the free memory: right results are still found right, on the host.
+// Another process took the free memory, so right results are compared on the host.
 TEST_F(LocalEvaluation, WhatIsKeptIsDoneWithoutWhereMemoryIsGone) {
   device.free_bytes = 0;
   for (int i = 0; i < 2; ++i) {
@@ -321,7 +321,7 @@ TimingRun time_products(std::int64_t l2_bytes, std::int64_t sets, bool cold) {
   const TimingBuffers buffers(device, nullptr, reference, sets);
   TimingOptions options;
   options.cold = cold;
-  options.max_seconds = 2;  // not reached, also on a busy machine
+  options.max_seconds = 2;  // not reached, even on a busy machine
   options.max_samples = 6;
   Benchmark benchmark(device, nullptr, problem, buffers, options);
   device.fills = 0;

@@ -1,4 +1,4 @@
-// expected_loss(): where a search would gain.
+// expected_loss(): where a search would gain time.
 #include "tuner/expected_loss.hpp"
 #include "templates/kernel_template.hpp"
 

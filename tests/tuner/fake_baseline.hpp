@@ -3,7 +3,7 @@
 
 namespace tilewise::fake {
 
-/// Another library: right, and slower than the fake kernels.
+/// Another library that is right and slower than the fake kernels.
 class Baseline : public BaselineLibrary {
  public:
   explicit Baseline(Device& device) : device_(device) {}

@@ -16,8 +16,8 @@
 #include "tuner/evaluate/evaluator.hpp"
 #include "tuner/reference/reference.hpp"
 
-// Kernels of a fake device: host functions, found by entry name, that run at once on the argument
-// struct. They test evaluation without a GPU.
+// Kernels of a fake device, to test evaluation without a GPU: host functions, found by entry name,
+// that run at once on the argument struct.
 namespace tilewise::fake {
 
 /// The argument struct of every fake kernel; make_request() plans it.
@@ -54,7 +54,7 @@ inline void raise_segfault() {
 /// The kernels by entry name, one per behaviour of a candidate.
 inline const std::map<std::string, Kernel>& kernels();
 
-/// Looks kernels up by entry name.
+/// A device that finds kernels by entry name.
 class Device : public FakeDevice {
  public:
   Device() {
@@ -63,7 +63,7 @@ class Device : public FakeDevice {
     facts.memory_bytes = std::int64_t{1} << 30;
     free_bytes = std::int64_t{1} << 30;
   }
-  std::int64_t workspace_bytes = 0;  ///< what "with_workspace" needs
+  std::int64_t workspace_bytes = 0;  ///< the workspace of "with_workspace"
 
   std::unique_ptr<LoadedKernel> load(const Image& image, std::uint32_t shared_bytes,
                                      std::uint32_t cluster_blocks) override {
@@ -103,7 +103,7 @@ inline const std::map<std::string, Kernel>& kernels() {
          std::this_thread::sleep_for(std::chrono::milliseconds(3));
        }},
       {"now_and_then",
-       [](D, A p) {  // sometimes one result is rounded the other way, never in a period
+       [](D, A p) {  // sometimes one result is rounded the other way, not periodically
          static unsigned launches = 0;
          multiply(p);
          const bool whole = p.c[0] == std::floor(p.c[0]);
@@ -187,7 +187,7 @@ inline const std::map<std::string, Kernel>& kernels() {
          }
        }},
       {"reads_past_row",
-       [](D, A p) {  // k's remainder not masked: reads behind the row, times zero
+       [](D, A p) {  // k's remainder is not masked: reads past the row, times zero
          multiply(p);
          if (static_cast<Layout>(p.layout) == Layout::nn) p.c[0] += 0 * p.a[p.k];
        }},
@@ -218,7 +218,7 @@ inline const std::map<std::string, Kernel>& kernels() {
   return table;
 }
 
-/// A one-step plan that launches fake kernel `entry`, with its image.
+/// A one-step plan that launches the fake kernel `entry`, with its image.
 inline EvaluationRequest make_request(const Problem& problem, const std::string& entry,
                                       double best_us = 0) {
   using Kind = Argument::Kind;

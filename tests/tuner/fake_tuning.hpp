@@ -1,5 +1,5 @@
 #pragma once
-// A made-up template, compiler and evaluator: tuning without CUDA, with times from a formula.
+// A fake template, compiler and evaluator: tuning without CUDA, with times from a formula.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -28,9 +28,9 @@ inline const char* source_name() {
   return added ? "tune_test.cu" : "";
 }
 
-/// X and Y from 0 to 7; a pack step common to all, then the multiply step.
+/// X and Y are 0 to 7. A pack step that all candidates have, then the multiply step.
 inline KernelTemplate grid_template(const std::string& name = "grid") {
-  source_name();  // added first: a search is identified by all sources
+  source_name();  // added first, because all sources identify a search
   KernelTemplate t;
   t.name = name;
   t.parameters = {{"X", {0, 1, 2, 3, 4, 5, 6, 7}, ""}, {"Y", {0, 1, 2, 3, 4, 5, 6, 7}, ""}};
@@ -50,7 +50,7 @@ inline KernelTemplate grid_template(const std::string& name = "grid") {
   return t;
 }
 
-/// Refuses kernels with X = kRefused.
+/// A compiler that refuses kernels with X = kRefused.
 class GridCompiler : public FakeCompiler {
  public:
   GridCompiler() {
@@ -103,7 +103,7 @@ class FakeEvaluator : public Evaluator {
     if (stop && static_cast<int>(evaluated.size()) == stop_after) stop->store(true);
     return measured(request.plan, time);
   }
-  /// Of a candidate that is observed, or validated at another size.
+  /// The evaluation of a candidate that is observed, or validated at another size.
   Evaluation confirmation(const EvaluationRequest& request) {
     const Point point = point_of(request.plan);
     (request.observe_seconds > 0 ? observed : validated).push_back(point);
@@ -159,22 +159,22 @@ class FakeEvaluator : public Evaluator {
     return evaluation;
   }
 
-  /// Best at X = 6, Y = 2.
+  /// Lowest at X = 6, Y = 2.
   std::function<double(Point)> time = [](Point p) {
     return 100.0 + 7 * std::abs(static_cast<double>(p.first) - 6) +
            5 * std::abs(static_cast<double>(p.second) - 2);
   };
   std::function<double(Point)> race_time;
   std::function<bool(Point)> race_wrong, race_lost;
-  std::function<bool(Point)> observed_wrong, edge_wrong, confirm_faults;  ///< of a confirmation
-  std::function<bool(Point)> fault;  ///< whether the candidate meets a fault of the system
+  std::function<bool(Point)> observed_wrong, edge_wrong, confirm_faults;  ///< in a confirmation
+  std::function<bool(Point)> fault;  ///< whether a fault of the system affects the candidate
   std::function<bool(int)>
-      race_faults;  ///< whether all finalists of that race (from 1 on) meet a fault
+      race_faults;  ///< whether all finalists of that race (from 1) meet a fault
   std::function<double(Point)> energy;  ///< mJ a product; none: it cannot be measured
   double spread = 0.01;
   std::vector<Point> evaluated, raced;
   std::atomic<int> evaluations{0};         ///< the number of them, for other threads
-  std::vector<Point> observed, validated;  ///< by a confirmation, validated at another size
+  std::vector<Point> observed, validated;  ///< in a confirmation; validated at another size
   int begins = 0, races = 0, break_after = -1, stop_after = -1, begin_breaks = -1;
   bool race_dies = false, race_breaks = false;
   std::atomic<bool>* stop = nullptr;

@@ -1,5 +1,5 @@
 // Twenty planted failures in one tuning run on a real GPU: each has its own outcome in the records,
-// none ends the run, and the one right candidate wins.
+// none ends the run, and the only right candidate wins.
 #include <gtest/gtest.h>
 
 #include <map>

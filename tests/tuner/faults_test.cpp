@@ -1,5 +1,5 @@
-// Faults of the system are no candidate's outcome: how a search proceeds when compilers and workers
-// are killed or memory or disk space runs out, and how it ends when the faults persist.
+// Faults of the system are not outcomes of candidates: how a search proceeds when compilers and
+// workers are killed or memory or disk space runs out, and how it ends if the faults persist.
 #include "tuner/faults.hpp"
 
 #include <stdlib.h>
@@ -88,7 +88,7 @@ TEST_F(TuneFaults, ACandidateThatAlwaysMeetsOneIsGivenUpWithoutARecord) {
   EXPECT_EQ(outcomes()[Outcome::launch_error], 0);
   EXPECT_EQ(winner(), Point(6, 2));
   EXPECT_FALSE(result.failure);
-  // The next run tries that candidate, and no other.
+  // The next run tries only that candidate.
   evaluator.fault = nullptr;
   forget_counts();
   const TuneResult again = run();
@@ -138,7 +138,7 @@ TEST_F(TuneFaults, ACompilerKilledOnceCostsNoCandidate) {
 }
 
 /// Compilers are killed for a few seconds: those of two candidates twice, and one once more after
-/// another candidate got through.
+/// another candidate has succeeded.
 TEST_F(TuneFaults, KilledCompilersAreNoCompileErrors) {
   options.compile_threads = 1;
   std::map<int, int> met;
@@ -209,7 +209,7 @@ TEST_F(TuneFaults, WithoutARaceTheBestOfTheSearchWins) {
   run();
   EXPECT_EQ(winner(), Point(6, 2));
   EXPECT_EQ(outcomes()[Outcome::launch_error], 0);
-  // With a stored winner: the next one must be faster by more than the spread.
+  // The next winner must be faster than the stored one by more than the spread.
   evaluator.time = [](Point p) { return p == Point(1, 1) ? 50.0 : 200.0; };
   options.force = true;
   run();

@@ -1,4 +1,4 @@
-// Records in the forms of other tuners, there and back.
+// Records in the formats of other tuners, in both directions.
 #include "tuner/search/foreign_formats.hpp"
 
 #include <gmock/gmock.h>
@@ -75,7 +75,7 @@ TEST(ForeignFormats, BothAreReadAsRecordedSpaces) {
   }
 }
 
-/// What the options of `import` name.
+/// The values that the options of `import` name.
 Record known_as(const std::string& kernel_template) {
   Record known;
   known.problem = kRecords[0].problem;
@@ -123,7 +123,7 @@ TEST(ForeignFormats, BothComeBackAsImportedRecords) {
 }
 
 TEST(ForeignFormats, OfAnotherKernelNothingIsTaken) {
-  // CLBlast's Xgemm, as Kernel Tuner caches it.
+  // CLBlast's Xgemm in Kernel Tuner's cache.
   EXPECT_THAT(refusal_of(R"({"kernel_name": "Xgemm", "tune_params_keys": ["MWG", "NWG"],
                              "cache": {"16,16": {"MWG": 16, "NWG": 16, "time": 1.5}}})",
                          known_as("simt")),
@@ -131,7 +131,8 @@ TEST(ForeignFormats, OfAnotherKernelNothingIsTaken) {
                     HasSubstr("unknown parameter MWG")));
 }
 
-/// One row that is none of the template's is enough, be it the last, or one that failed.
+/// One row that is not of the template is enough for a refusal, even if it is the last or a failed
+/// one.
 TEST(ForeignFormats, EveryRowIsAValidConfigurationOrNothingIsTaken) {
   const auto with = [](const std::string& name, int value) {
     std::vector<Record> records = naive_records();

@@ -22,7 +22,7 @@ MatrixXd random_points(std::mt19937_64& generator, int rows, int columns) {
   return points;
 }
 
-/// Depends on the first two columns.
+/// A function of the first two columns.
 VectorXd wanted(const MatrixXd& points) {
   VectorXd values(points.rows());
   for (Eigen::Index i = 0; i < points.rows(); ++i)

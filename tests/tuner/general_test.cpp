@@ -1,4 +1,5 @@
-// Beside a winner that is specialised on its size, tune() keeps the form that serves other sizes.
+// With a winner that is specialised on its size, tune() also keeps the form that serves other
+// sizes.
 #include "tests/tuner/tune_fixture.hpp"
 
 namespace tilewise::general_test {
@@ -8,7 +9,7 @@ using testing::Contains;
 using testing::IsEmpty;
 using testing::Not;
 
-/// Y other than 0 stands for sizes as constants. The best is at X = 6, Y = 2.
+/// Y other than 0 stands for sizes as constants. The best is X = 6, Y = 2.
 struct TuneGeneral : Tune {
   TuneGeneral() {
     special.specialises = "Y";

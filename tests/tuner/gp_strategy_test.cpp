@@ -29,8 +29,7 @@ KernelTemplate template_of(const std::string& name, int parameters = kParameters
   return t;
 }
 
-/// 100 us at best; pairs of parameters matter together. The template `slow` takes five times as
-/// long.
+/// At least 100 us; pairs of parameters interact. The template `slow` takes five times as long.
 double microseconds(const Candidate& candidate) {
   const auto level = [&](int i) { return std::log2(candidate.configuration.at(parameter(i))); };
   double time = candidate.kernel_template == "slow" ? 500 : 100;
@@ -119,7 +118,8 @@ TEST(Model, LeavesOutDefaultsThatCouldCostTheBudget) {
     EXPECT_EQ(candidate.kernel_template, "good");
 }
 
-/// The prediction is the mean: a right one finds good candidates at once, a wrong one is unlearnt.
+/// The prediction is the mean: a right prediction finds good candidates at once, a wrong one is
+/// corrected.
 TEST(Model, APredictionIsItsMean) {
   const KernelTemplate kernel = template_of("made_up");
   const SearchSpace space({}, {}, {&kernel});

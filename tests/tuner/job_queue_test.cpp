@@ -1,4 +1,4 @@
-// Which device does which job.
+// The assignment of jobs to devices.
 #include "tuner/job_queue.hpp"
 
 #include <gmock/gmock.h>

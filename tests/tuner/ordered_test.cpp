@@ -1,5 +1,5 @@
-// The cost model in front of a strategy: a right model finds the best sooner, a wrong one still
-// finds it.
+// The cost model before a strategy: a right model finds the best sooner, a wrong one still finds
+// it.
 #include "tuner/search/ordered.hpp"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ KernelTemplate template_of(int parameters, int values) {
   return t;
 }
 
-/// 100 us at best; every parameter matters.
+/// At least 100 us; every parameter matters.
 double microseconds(const Candidate& candidate) {
   double time = 100;
   int i = 0;
@@ -56,7 +56,7 @@ double best_after(Strategy& strategy, int evaluations) {
   return best;
 }
 
-/// The mean over seeds of the best after `evaluations`; without a prediction, of the strategy
+/// The mean over seeds of the best time after `evaluations`; without a prediction, of the strategy
 /// alone.
 double mean_best(const SearchSpace& space, const std::string& strategy, int evaluations,
                  Predict predict) {
@@ -135,7 +135,7 @@ TEST(Ordered, BeginsWithTheDefaultsWhereNothingCanBePredicted) {
 }
 
 TEST(Ordered, WhatCouldCostTheWholeBudgetComesLast) {
-  // All but two values of a parameter are ruinous, also the default.
+  // All values of a parameter except two are ruinous, including the default.
   const KernelTemplate kernel = template_of(3, 6);
   const SearchSpace space({}, {}, {&kernel});
   const auto time = [](const Candidate& candidate) {
@@ -195,8 +195,8 @@ TEST(Ordered, MostOfWhatLooksHopelessWaits) {
     hopeless += i >= start && time(*candidate) > 200;
     strategy->observe(*candidate, time(*candidate));
   }
-  // The strategy's proposals: a ninth of the slow half, and all of the fast half. The model's own
-  // are never slow.
+  // The strategy proposes a ninth of the slow half and all of the fast half. The model's own
+  // proposals are never slow.
   EXPECT_GT(hopeless, evaluations / 40);
   EXPECT_LT(hopeless, evaluations / 7);
 }
@@ -239,7 +239,7 @@ TEST(Ordered, LearnsWhatTheModelIsWrongAbout) {
   EXPECT_GT(mean_after({}), 105);
 }
 
-/// The mean of the best times after `evaluations` of eight seeds of `local`.
+/// The mean over eight seeds of `local` of the best time after `evaluations`.
 double mean_of_local(const SearchSpace& space, decltype(make_strategy)& make, int evaluations) {
   double mean = 0;
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
@@ -258,10 +258,10 @@ double mean_of_local(const SearchSpace& space, decltype(make_strategy)& make, in
 TEST(Ordered, LearnsTimesWhereNothingIsPredicted) {
   const KernelTemplate kernel = template_of(kParameters, 4);
   const SearchSpace space({}, {}, {&kernel});
-  // It learns from 40 results on: until then the strategy alone proposes.
+  // It learns after 40 results; until then only the strategy proposes.
   EXPECT_EQ(mean_of_local(space, make_search_strategy, 40),
             mean_of_local(space, make_strategy, 40));
-  // 105.9 and 107.8; the best is 100.
+  // The means are 105.9 and 107.8; the best is 100.
   EXPECT_LT(mean_of_local(space, make_search_strategy, 100),
             mean_of_local(space, make_strategy, 100) - 1);
 }
@@ -276,7 +276,7 @@ TEST(Ordered, TheModelKeepsProposing) {
     for (int i = 0; i < start + evaluations; ++i) {
       const auto candidate = strategy->next();
       fast += i >= start && microseconds(*candidate) < 150;
-      // So fast that nothing is set aside, and too few for the learned model.
+      // Fast enough that nothing is set aside, and too few for the learned model.
       if (i < 30) strategy->observe(*candidate, 1e6);
     }
     return fast;

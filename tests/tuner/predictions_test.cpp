@@ -8,7 +8,7 @@
 namespace tilewise::predictions_test {
 namespace {
 
-/// The grid's template with a plan that states work in proportion to X.
+/// The grid's template with a plan whose work is proportional to X.
 KernelTemplate working_template() {
   KernelTemplate t = grid_template();
   t.plan = [plan = t.plan](const Problem& problem, const Configuration& c, const DeviceInfo& info) {
@@ -86,8 +86,8 @@ TEST_F(Predictions, DecideWhatALocalSearchBeginsWith) {
   options.strategy = "local";
   options.max_evaluations = 8;
   run();
-  // Of 64 candidates 8 have X = 0, the best predicted. Every fourth of the model's is a uniform
-  // draw.
+  // Of 64 candidates 8 have X = 0, the best predicted value. Every fourth proposal of the model is
+  // a uniform draw.
   int best_predicted = 0;
   for (const Point& point : evaluator.evaluated) best_predicted += point.first == 0;
   EXPECT_GE(best_predicted, 5);

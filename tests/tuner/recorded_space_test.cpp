@@ -1,4 +1,4 @@
-// Recorded spaces: the files that are read, and the space that they make.
+// Recorded spaces: the files that are read, and the space that they define.
 #include "tuner/search/recorded_space.hpp"
 
 #include <gmock/gmock.h>
@@ -63,7 +63,7 @@ TEST(RecordedSpace, OfCsvHasQuotedFieldsAndBlankLines) {
   EXPECT_THAT(space.templates[0].parameters[0].labels, ElementsAre("2\r\n7", "2,7"));
 }
 
-/// What no measurement gives: Kernel Tuner's 1e20, and numbers that Python writes into JSON.
+/// Numbers that no measurement gives: Kernel Tuner's 1e20, and numbers that Python writes to JSON.
 TEST(RecordedSpace, MarksOfFailureAreNoTimes) {
   for (const std::string mark :
        {"1e20", "1e+20", "1e300", "NaN", "Infinity", "-Infinity", "0", "-1", "null", "\"1e20\""}) {
@@ -137,8 +137,8 @@ TEST(RecordedSpace, OfT4TakesTheObjectiveElseTheMeanRuntime) {
   EXPECT_EQ(time_of(space, {{"A", 3}}), 7);
 }
 
-/// A T4 file of two configurations, the first with 2 ms; each text is one result's objectives,
-/// measurements and times.
+/// A T4 file of two configurations, the first with 2 ms. Each text has the objectives, measurements
+/// and times of one result.
 std::string t4_of(const std::string& first, const std::string& second,
                   const std::string& metadata = "{}") {
   return R"({"metadata": )" + metadata + R"(, "results": [{"configuration": {"A": 1}, )" + first +
@@ -164,7 +164,7 @@ TEST(RecordedSpace, ObjectivesOfT4HaveUnits) {
               AllOf(HasSubstr("'fortnights'"), HasSubstr("ms")));
 }
 
-/// Of a rate the larger one is better: it is no time, whatever its unit and place.
+/// A larger rate is better, so a rate is not a time, whatever its unit and place.
 TEST(RecordedSpace, ObjectivesOfT4ThatAreNoTimesGiveWayToTimes) {
   const auto of = [](const std::string& objectives, double rate, const std::string& unit,
                      const std::string& times) {

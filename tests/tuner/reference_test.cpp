@@ -31,7 +31,7 @@ Problem make_problem(std::int64_t m, std::int64_t n, std::int64_t k, Layout layo
   return problem;
 }
 
-// The definition, without the code under test.
+// The definition of the product, without the code under test.
 double dot(const Problem& p, const float* a, std::int64_t lda, const float* b, std::int64_t ldb,
            std::int64_t i, std::int64_t j) {
   double sum = 0;
@@ -204,7 +204,7 @@ int largest_exact_pascal(const Multiply& multiply) {
 
 TEST(KnownAnswers, PascalsTriangleTimesItsSignedTwinIsTheIdentity) {
   // f32 matrices, f64 sums: exact as far as f32 holds the entries. C(27, 13) is above 2^24 but
-  // even; C(28, 13) is the first that is rounded.
+  // even; C(28, 13) is the first rounded entry.
   const auto by_reference = [](int n, const float* a, const float* b, float* c) {
     reference_multiply(Layout::nn, n, n, n, 1, a, n, b, n, 0, c, n);
   };
@@ -256,7 +256,7 @@ TEST(ReferenceData, IsTheSameForAnyNumberOfThreadsAndAnotherForAnotherSeed) {
 }
 
 TEST(ReferenceData, PartsOfItAreWhatTheWholeHoldsThere) {
-  for (const std::int64_t k : {50, 12'000'000}) {  // of the latter, A is sparse
+  for (const std::int64_t k : {50, 12'000'000}) {  // for the latter, A is sparse
     for (const Layout layout : {Layout::nn, Layout::tn}) {
       const TestData data(make_problem(3, 2, k, layout), DataSet::exact, DataOf::a, 9);
       EXPECT_EQ(data.rows(), layout == Layout::nn ? 3 : k);

@@ -14,7 +14,7 @@ namespace {
 using testing::DoubleEq;
 using testing::ElementsAre;
 
-/// Four parameters; some combinations are not valid, some fail.
+/// A space of four parameters; some combinations are not valid, some fail.
 RecordedSpace made_up() {
   RecordedTable table{"made_up", {"A", "B", "C", "KIND"}, {}};
   const std::vector<std::string> kinds{"first", "second", "third"};
@@ -72,7 +72,7 @@ TEST(Replay, IsTheSameOnAnyNumberOfThreads) {
   EXPECT_EQ(replay(space, "local", one).reached, replay(space, "local", four).reached);
 }
 
-/// Each strategy proposes the same candidates whatever the order in which values are listed.
+/// Each strategy proposes the same candidates for any order of the listed values.
 TEST(Replay, NoStrategyProfitsFromTheOrderOfValues) {
   const RecordedSpace space = made_up();
   RecordedSpace shuffled = space;

@@ -9,7 +9,7 @@
 namespace tilewise::sampler_test {
 namespace {
 
-// Feeds samples until the sampler has enough; returns their number.
+// Adds samples until the sampler has enough. Returns their number.
 template <typename Next>
 int feed(Sampler& sampler, const Next& next, double seconds = 0.0001) {
   for (int count = 1;; ++count) {

@@ -1,4 +1,4 @@
-// Ranges of sizes: their text, and the points that are measured of them.
+// Ranges of sizes: their text, and the points at which they are measured.
 #include "tuner/size_range.hpp"
 
 #include <gmock/gmock.h>

@@ -7,7 +7,7 @@
 namespace tilewise::stored_measurements_test {
 namespace {
 
-/// The machine code depends on X and Y alone; the compiler's name is in a note section.
+/// The machine code depends only on X and Y; the compiler's name is in a note section.
 struct StoredMeasurements : Tune {
   StoredMeasurements() {
     compiler.code = [this](const KernelSpec& spec) {
@@ -103,7 +103,7 @@ TEST_F(StoredMeasurements, ImportedOnesAreMeasuredHere) {
   EXPECT_EQ(result.reused, 0);
   EXPECT_EQ(evaluator.evaluated.front(), Point(6, 2)) << "whoever is served comes first";
   EXPECT_EQ(database.winner(problem, gpu)->record.origin, Origin::measured);
-  // The fastest elsewhere are tried early.
+  // The fastest candidates of other machines are tried early.
   EXPECT_THAT(evaluator.evaluated, testing::Contains(Point(6, 1)));
   EXPECT_THAT(evaluator.evaluated, testing::Contains(Point(6, 3)));
 }

@@ -57,8 +57,8 @@ KernelTemplate small_template(const std::string& name, int values) {
   return t;
 }
 
-/// 100 us at best; each parameter and each pair of neighbours matters, four of ten candidates are
-/// slower by 3, and templates other than `large` are never good.
+/// At least 100 us. Each parameter and each pair of neighbours matters, four of ten candidates are
+/// slower by a factor of 3, and templates other than `large` are never good.
 double microseconds(const Candidate& candidate) {
   if (candidate.kernel_template != "large")
     return 900 + 10.0 * candidate.configuration.at("A") + candidate.configuration.at("B");
@@ -101,7 +101,7 @@ TEST_P(EachStrategy, UsesUpASmallSpaceProposingEachOnce) {
   while (const auto candidate = strategy->next()) {
     EXPECT_TRUE(space.contains(*candidate));
     EXPECT_TRUE(proposed.insert(*candidate).second) << to_string(*candidate) << " came twice";
-    // Some are rejected, some results are never observed.
+    // Some candidates are rejected, some results are never observed.
     if (proposed.size() % 3 == 0) strategy->observe(*candidate, std::nullopt);
     if (proposed.size() % 3 == 1) strategy->observe(*candidate, microseconds(*candidate));
   }

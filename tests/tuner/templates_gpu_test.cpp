@@ -69,8 +69,8 @@ class TemplatesGpu : public ::testing::Test {
     return std::move(*made.image);
   }
 
-  /// The images of a plan's steps, compiled as needed. A smaller problem may have other steps than
-  /// the case's own: SPLIT_K 0 depends on the problem.
+  /// The images of a plan's steps, compiled if necessary. A smaller problem may have other steps
+  /// than the case's own: SPLIT_K 0 depends on the problem.
   static std::vector<Image> images_of(const Plan& plan) {
     std::vector<Image> images;
     for (const LaunchStep& step : plan.steps) {
@@ -106,7 +106,7 @@ class TemplatesGpu : public ::testing::Test {
     return o;
   }
 
-  /// Runs the executable; the whole C buffer, guards included, is then in `o.c.data`.
+  /// Runs the executable. `o.c.data` then has the whole C buffer, including guards.
   static void run(const Executable& executable, Operands& o, double alpha, double beta) {
     const auto upload = [&](const Stored& s) {
       DeviceBuffer buffer(*device_, std::int64_t(s.data.size() * 4));
@@ -125,7 +125,7 @@ class TemplatesGpu : public ::testing::Test {
     device_->synchronize(nullptr);
   }
 
-  /// Compares exactly with the CPU reference, padding and guards included. Empty when right.
+  /// Compares exactly with the CPU reference, including padding and guards. Empty if right.
   static std::string check(const Problem& p, const Executable& executable, double alpha,
                            double beta, std::uint64_t seed) {
     Operands o = make_operands(p, seed);
@@ -148,12 +148,12 @@ class TemplatesGpu : public ::testing::Test {
 
   struct Case {
     Candidate candidate;
-    Problem problem;  // its layout and alignment count
+    Problem problem;  // only its layout and alignment are used
     std::string error;
   };
 
-  /// A pairwise spread of a template's configurations, in every layout, compiled on all cores for
-  /// the problems that they were drawn for.
+  /// A pairwise spread of a template's configurations, in every layout. They are compiled on all
+  /// cores for the problems for which they were drawn.
   static std::vector<Case> spread(const KernelTemplate& kernel, int alignment) {
     const char* wanted = std::getenv("TILEWISE_TEST_CONFIGURATIONS");
     const std::size_t limit = wanted ? std::strtoul(wanted, nullptr, 10) : 60;
@@ -225,13 +225,13 @@ class TemplatesGpu : public ::testing::Test {
   inline static std::string why_;
 };
 
-// Every family of the catalog that multiplies f32.
+// All families of the catalog that multiply f32.
 TEST_F(TemplatesGpu, FamiliesAreExactOnAlignedOperands) { check_families(16); }
 TEST_F(TemplatesGpu, FamiliesAreExactOnHalfAlignedOperands) { check_families(8); }
 TEST_F(TemplatesGpu, FamiliesAreExactOnUnalignedOperands) { check_families(4); }
 
-// A NaN or an infinity affects its own row (column) of C only; zero times infinity is NaN; a tile's
-// padding must not spread them.
+// A NaN or an infinity affects only its own row (column) of C. Zero times infinity is NaN, and a
+// tile's padding must not spread it.
 TEST_F(TemplatesGpu, NanAndInfinityStayWhereTheyBelong) {
   const float inf = std::numeric_limits<float>::infinity();
   for (const KernelTemplate& kernel : catalog()) {

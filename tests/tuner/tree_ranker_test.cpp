@@ -108,7 +108,7 @@ Candidate candidate_of(const std::string& kernel, int x, int y) {
 double predicted(const Candidate& candidate) {
   return candidate.kernel_template == "unknown" ? 0 : 1e-6 * (10 + candidate.configuration.at("X"));
 }
-/// The cost model is wrong by a factor that depends on Y alone.
+/// The cost model is wrong by a factor that depends only on Y.
 double measured(const Candidate& candidate) {
   return predicted(candidate) * 1e6 * (1 + candidate.configuration.at("Y"));
 }

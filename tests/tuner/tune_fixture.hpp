@@ -1,5 +1,5 @@
 #pragma once
-// A run of tune() on the made-up template, with access to all its parts.
+// A run of tune() on the fake template, with access to all its parts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ struct Tune : testing::Test {
   FakeEvaluator evaluator;
   std::function<void(const TuneProgress&)> progress;
   std::atomic<bool> stop{false};
-  std::function<double()> clock;  ///< of budgets; the steady clock where empty
+  std::function<double()> clock;  ///< clock of budgets; empty: the steady clock
   const std::string gpu = gpu_key(evaluator.device_info());
 };
 

@@ -17,7 +17,7 @@ namespace {
 using testing::ElementsAre;
 using testing::SizeIs;
 
-/// Waits until `count` have arrived; false after a long time.
+/// Waits until `count` threads have arrived; false after a long time.
 class Meeting {
  public:
   explicit Meeting(int count) : missing_(count) {}
@@ -86,7 +86,7 @@ struct TuneList : testing::Test {
       problems.push_back({problem, {kind, options.budget_seconds, flops_of(problem), 0}});
     }
   }
-  /// The first call of begin() on each device ends when all devices have got that far.
+  /// Makes the first call of begin() on each device wait until all devices have reached it.
   void begin_together() {
     together.emplace(static_cast<int>(evaluators.size()));
     for (DeviceEvaluator& evaluator : evaluators)
@@ -164,7 +164,7 @@ TEST_F(TuneList, AlikeDevicesShareTheProblems) {
 TEST_F(TuneList, AlikeDevicesShareTheCandidatesOfOneProblem) {
   add_devices(2);
   add_problems(1);
-  Meeting both(2);  // have evaluated something
+  Meeting both(2);  // both have evaluated something
   for (DeviceEvaluator& evaluator : evaluators)
     evaluator.after_evaluate = [&both, first = true]() mutable {
       if (std::exchange(first, false)) both.arrive();

@@ -186,7 +186,7 @@ TEST_F(Tune, AWinnerIsReplacedOnlyByMoreThanTheSpread) {
   options.subspace = {{"X", {6}}, {"Y", {2}}};
   run();
   ASSERT_EQ(winner(), Point(6, 2));
-  // Found later: a candidate that is faster by less than the spread, then one by more.
+  // Candidates that are found later: one is faster by less than the spread, then one by more.
   evaluator.time = [](Point p) {
     return p == Point(6, 2) ? 100.0 : p == Point(1, 1) ? 99.5 : 105.0;
   };
@@ -260,7 +260,8 @@ TEST_F(Tune, WhoIsServedIsNotWhenTheRaceFindsItWrong) {
 }
 
 TEST_F(Tune, WhoFailsInARaceOfWrongOnesIsNotServedForIt) {
-  // The three best: one is wrong, and the race cannot tell which of the others broke the device.
+  // One of the three best is wrong, and the race cannot determine which of the others broke the
+  // device.
   options.finalists = 3;
   evaluator.race_wrong = [](Point p) { return p == Point(6, 2); };
   evaluator.race_lost = [this](Point) { return evaluator.races == 1; };

@@ -11,7 +11,7 @@
 #include "tilewise/number.hpp"
 #include "tuner/reference/reference.hpp"
 
-// Products of every type on a reference's test data, right ones and wrong ones.
+// Products of every type on a reference's test data, both right and wrong.
 namespace tilewise::typed {
 
 inline Problem make_problem(const ProductKind& kind, std::int64_t m, std::int64_t n, std::int64_t k,
@@ -47,7 +47,7 @@ inline std::vector<double> values(const Reference& reference, DataSet set, DataO
   return all;
 }
 
-/// C, with rows longer than needed and gaps between the matrices of a batch.
+/// C with rows longer than needed and gaps between the matrices of a batch.
 class Result {
  public:
   Result(const Reference& reference, DataSet set)
@@ -60,7 +60,7 @@ class Result {
       c0.fill(row * problem_.n, problem_.n, at(row, 0));
     }
   }
-  /// Rows are counted through the batch.
+  /// `row` counts through the batch.
   void* at(std::int64_t row, std::int64_t j) {
     const std::int64_t rows = std::max<std::int64_t>(1, problem_.m);
     const std::int64_t place = row / rows * stride + row % rows * ldc + j;
@@ -84,7 +84,7 @@ class Result {
   std::int64_t ldc, stride = 0;
 };
 
-/// A right product up to the order of summation; `changed` may make the call wrong.
+/// A product that is right up to the order of summation; `changed` may make the call wrong.
 inline Result multiply(
     const Reference& reference, DataSet set, const Scalars& scalars,
     const std::function<void(Problem&, Call&)>& changed = [](Problem&, Call&) {}) {
@@ -109,8 +109,8 @@ inline Result multiply(
   return result;
 }
 
-/// A product of an nn problem with each element by `dot(a, stride of a, b, stride of b, k)`, a
-/// double that is then rounded to C's type. alpha 1, beta 0.
+/// A product of an nn problem with alpha = 1, beta = 0. Each element is `dot(a, stride of a, b,
+/// stride of b, k)`, a double that is then rounded to C's type.
 template <typename Dot>
 Result multiply_by(const Reference& reference, DataSet set, const Dot& dot) {
   Result result(reference, set);

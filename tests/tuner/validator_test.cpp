@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using typed::make_problem;
 using typed::name_of;
 
-/// A kernel in host memory; reads scalars on the device there.
+/// A kernel in host memory, which reads device scalars there.
 void multiply_here(const Problem& problem, Call call) {
   if (call.alpha_device) call.alpha = to_double(problem.accumulator, call.alpha_device);
   if (call.beta_device) call.beta = to_double(problem.accumulator, call.beta_device);
@@ -75,7 +75,7 @@ TEST(TypedValidator, DeviceScalarsAreOfTheAccumulatorsType) {
   }
 }
 
-// A byte written anywhere around C: behind a row, between two matrices, before and behind all.
+// A byte is written anywhere around C: after a row, between two matrices, before and after all.
 TEST(TypedValidator, AWriteOutsideCIsSeen) {
   for (const ProductKind& kind : product_kinds()) {
     Bench bench(aligned(make_problem(kind, 4, 5, 6, 3)), true);
@@ -132,14 +132,14 @@ TEST(TypedValidator, ReadingAroundAnOperandSpoilsTheResult) {
     Bench bench(aligned(make_problem(kind, 16, 16, 16)), true);
     const Verdict verdict = bench.validate([&](const Call& call) {
       Problem longer = bench.problem;
-      ++longer.k;  // reads behind a row of A, and below B
+      ++longer.k;  // reads past a row of A, and past B
       multiply_here(longer, call);
     });
     EXPECT_EQ(verdict.outcome, Outcome::wrong_result) << name_of(kind);
   }
 }
 
-/// Launches that a fake graph repeats.
+/// Launches repeated by a fake graph.
 template <class Launch>
 Enqueue recorded(Bench& bench, Launch launch) {
   return [&bench, launch](const Call& call) {
@@ -170,7 +170,7 @@ TEST(TypedValidator, EveryLaunchOfAnObservationIsCompared) {
   }
 }
 
-// One bit of one element, in one launch of many, anywhere: also in a launch of a graph.
+// One bit of one element is wrong in one of many launches, anywhere, including launches of a graph.
 TEST(TypedValidator, ABitThatIsAnotherNowAndThenIsSeen) {
   for (const ProductKind& kind : product_kinds()) {
     for (const bool on_device : {true, false}) {
@@ -194,7 +194,7 @@ TEST(TypedValidator, ABitThatIsAnotherNowAndThenIsSeen) {
   }
 }
 
-// C of the launch before would pass where all launches have the same operands.
+// If all launches had the same operands, C of the previous launch would pass.
 TEST(TypedValidator, ALaunchThatWritesNothingNowAndThenIsSeen) {
   for (const bool resident : {true, false}) {
     Bench bench(aligned(make_problem(product_kinds().front(), 19, 23, 31)), resident, kPlenty);
@@ -244,7 +244,7 @@ TEST(TypedValidator, WhatWasRightBeforeIsRecognisedOnTheDevice) {
   }
 }
 
-/// f32 sums that begin at another l: other bits than from 0, except with exact data.
+/// f32 sums that start at another l; their bits differ from sums from 0, except with exact data.
 void multiply_from(const Problem& p, Call call, std::int64_t begin) {
   const float alpha = call.alpha_device ? *static_cast<const float*>(call.alpha_device)
                                         : static_cast<float>(call.alpha);
@@ -294,7 +294,7 @@ TEST(TypedValidator, SomeOrdersOfSummationAreRecognisedAndAnyNumberIsRight) {
   EXPECT_EQ(bench.device.live_blocks(), blocks) << "a few of each run are kept";
 }
 
-// With any amount of memory, with and without comparison on the device.
+// With any amount of memory, and with and without comparison on the device.
 TEST(TypedValidator, AfterARightOneEachFaultIsStillSeen) {
   const auto poke = [](void* at) { *static_cast<std::byte*>(at) ^= std::byte{0x40}; };
   for (const ProductKind& kind : product_kinds()) {
@@ -337,7 +337,8 @@ TEST(TypedValidator, AfterARightOneEachFaultIsStillSeen) {
   }
 }
 
-// The stored result is the judged copy, not what C holds afterwards: the next run may overwrite C.
+// The stored result is the copy that was judged, not the later contents of C, which the next run
+// may overwrite.
 TEST(TypedValidator, WhatChangesAsItIsKeptIsNotTakenForRight) {
   for (const ProductKind& kind : product_kinds()) {
     Bench bench(aligned(make_problem(kind, 9, 11, 13)), true, kPlenty);

@@ -289,7 +289,7 @@ TEST(WorkerProcess, EndsWithItsOwner) {
   EXPECT_FALSE(alive(pid));
 }
 
-// A killed parent leaves no worker behind, even one that hangs in a kernel.
+// A killed parent leaves no worker behind, not even one that hangs in a kernel.
 TEST(WorkerProcess, DiesWithAParentThatIsKilled) {
   std::array<int, 2> ends{};
   ASSERT_EQ(pipe(ends.data()), 0);  // the worker's standard error: closed at its end

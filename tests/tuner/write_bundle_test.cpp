@@ -1,4 +1,4 @@
-// write_bundle(): the file holds what serves the problems, and nothing else.
+// write_bundle(): the file has the records and images that serve the problems, and nothing else.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

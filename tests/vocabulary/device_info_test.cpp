@@ -108,7 +108,8 @@ TEST(NominalDevice, KnowsTheProgrammingGuide) {
     EXPECT_GT(peak_bandwidth(info), 1e11) << row.target;
     EXPECT_GT(info.l2_bytes, 0) << row.target;
     EXPECT_GT(info.memory_bytes, info.l2_bytes) << row.target;
-    // What a block can have at most plus what the system reserves is all a multiprocessor has.
+    // The largest shared memory of a block plus the system's reserve is the shared memory of a
+    // multiprocessor.
     EXPECT_EQ(info.shared_per_block + info.shared_reserved_per_block,
               info.shared_per_multiprocessor)
         << row.target;

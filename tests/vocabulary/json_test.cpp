@@ -187,7 +187,7 @@ TEST(Json, FourTypesMayBeGiven) {
   EXPECT_THAT(refusal([&] { with("f33"); }), HasSubstr("f33"));
 }
 
-/// Replaces one value of a good record and expects a refusal that names the place.
+/// Replaces one value of a good record and expects a refusal that names its place.
 void expect_refused(const std::string& pointer, const nlohmann::json& value,
                     const std::string& words) {
   auto json = nlohmann::json::parse(to_json(full_record()));
@@ -230,7 +230,7 @@ TEST(Json, MissingOrBrokenTextIsRefused) {
               HasSubstr("plan.steps[0].grid"));
 }
 
-// layout_of against what a C compiler does --------------------------------------------------------
+// layout_of compared with a C compiler ------------------------------------------------------------
 
 struct alignas(64) TensorMap {
   std::byte bytes[128];

@@ -1,4 +1,5 @@
-// What a process may use of its machine, on planted trees of /proc and /sys, and on this machine.
+// The resources of its machine that a process may use, on planted trees of /proc and /sys, and on
+// this machine.
 #include "vocabulary/machine_limits.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ constexpr std::int64_t kMiB = 1 << 20;
 
 std::string bytes(std::int64_t mebibytes) { return std::to_string(mebibytes * kMiB) + "\n"; }
 
-/// A tree that stands for "/", removed after the test.
+/// A tree that replaces "/", removed after the test.
 class MachineLimits : public testing::Test {
  protected:
   MachineLimits() {
@@ -35,7 +36,7 @@ class MachineLimits : public testing::Test {
     fs::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text;
   }
-  /// Version 2, mounted as systemd mounts it.
+  /// Version 2, mounted as by systemd.
   void use_version_2(const std::string& group, const std::string& mounted = "/") const {
     put("proc/self/cgroup", "0::" + group + "\n");
     put("proc/self/mountinfo",
@@ -43,7 +44,7 @@ class MachineLimits : public testing::Test {
         "30 22 0:26 " +
             mounted + " /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n");
   }
-  /// Version 1, each controller mounted by itself or with another.
+  /// Version 1, with each controller mounted by itself or with another.
   void use_version_1(const std::string& group, const std::string& mounted = "/") const {
     put("proc/self/cgroup",
         "4:memory:" + group + "\n3:cpu,cpuacct:" + group + "\n1:name=systemd:/init\n0::/\n");
@@ -74,7 +75,7 @@ TEST_F(MachineLimits, OfVersion2CountReclaimableFileCacheAsFree) {
   put("sys/fs/cgroup/memory.current", bytes(500));
   EXPECT_EQ(total(), 700);
   EXPECT_EQ(free(), 200);
-  // "file" has shared memory, too, which cannot be reclaimed.
+  // "file" includes shared memory, which cannot be reclaimed.
   put("sys/fs/cgroup/memory.stat", "anon 5\nfile " + bytes(400) + "inactive_file " + bytes(90) +
                                        "active_file " + bytes(10) + "shmem " + bytes(300));
   EXPECT_EQ(free(), 300);
@@ -125,7 +126,7 @@ TEST_F(MachineLimits, OfVersion1AreTheLeastOfNestedGroups) {
   EXPECT_EQ(cores(), 2);
 }
 
-// A container sees its group's folder as the mount's root, and the group's whole path.
+// In a container the mount's root is its group's folder, but the group's path is complete.
 TEST_F(MachineLimits, OfAContainerAreThoseOfTheMountsRoot) {
   use_version_1("/docker/x/inner", "/docker/x");
   put("sys/fs/cgroup/memory/memory.limit_in_bytes", bytes(500));

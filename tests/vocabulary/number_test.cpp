@@ -89,7 +89,7 @@ TEST(Numbers, KnownValues) {
   EXPECT_TRUE(std::signbit(value_of(DType::f16, bits_of(DType::f16, -0.0))));
 }
 
-// Between two neighbours the nearer is chosen, at the midpoint the one with an even last bit.
+// Between two neighbours the nearer one is chosen, at the midpoint the one with an even last bit.
 // Tested with the doubles just below, at and above the midpoint.
 TEST(Numbers, AreRoundedToNearestAndTiesToEven) {
   for (const DType type : kSmall) {
@@ -108,7 +108,7 @@ TEST(Numbers, AreRoundedToNearestAndTiesToEven) {
 }
 
 TEST(Numbers, NothingIsRoundedTwice) {
-  // Above a midpoint by less than one unit of f32: rounded to f32 first, it would be a tie.
+  // Above a midpoint by less than one unit of f32: if rounded to f32 first, it would be a tie.
   EXPECT_EQ(value_of(DType::f16, bits_of(DType::f16, 1 + 0x1p-11 + 0x1p-40)), 1 + 0x1p-10);
   EXPECT_EQ(value_of(DType::bf16, bits_of(DType::bf16, 1 + 0x1p-8 + 0x1p-40)), 1 + 0x1p-7);
 }

@@ -172,7 +172,7 @@ TEST(ProblemHash, SpreadsSimilarProblemsOverBuckets) {
       low_bits.insert(std::hash<Problem>{}(problem(Layout::nn, m * 256, n * 256, 256)) % 1024);
     }
   }
-  // 256 balls in 1024 urns: about 226 urns are hit when the low bits are good.
+  // 256 balls in 1024 urns hit about 226 urns if the low bits are good.
   EXPECT_GT(low_bits.size(), 190U) << count;
 }
 

@@ -57,7 +57,7 @@ TEST(Origin, HasTheNamesOnDisk) {
   EXPECT_EQ(Record{}.origin, Origin::measured);
 }
 
-// Stored in databases: these values never change.
+// Hashes are stored in databases, so these values must never change.
 TEST(HashText, KnowsXxh3sAnswers) {
   EXPECT_EQ(hash_text(""), "99aa06d3014798d86001c324468d497f");
   EXPECT_EQ(hash_text("abc"), "06b05ab6733a618578af5f94892f3950");

@@ -1,4 +1,4 @@
-// Which arrays share elements, beside an enumeration of all addresses.
+// Which arrays share elements, compared with an enumeration of all addresses.
 #include "tilewise/strided_array.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ StridedArray array(std::uintptr_t address, std::int64_t element_bytes, const Dim
   return made;
 }
 
-/// The addresses of all elements, an element as often as indices name it.
+/// The addresses of all elements, each as often as indices select it.
 std::vector<std::intptr_t> addresses(const StridedArray& x) {
   std::vector<std::intptr_t> all{reinterpret_cast<std::intptr_t>(x.data)};
   for (int i = 0; i < x.count; ++i) {
@@ -52,15 +52,15 @@ class Drawn {
   std::int64_t between(std::int64_t low, std::int64_t high) {
     return std::uniform_int_distribution<std::int64_t>(low, high)(generator_);
   }
-  /// Any strides.
+  /// An array with any strides.
   StridedArray any() {
     Dims dims;
     for (std::int64_t i = between(0, 4); i > 0; --i)
       dims.push_back({between(0, 4), between(-20, 20)});
     return array(std::uintptr_t(4000 + 4 * between(0, 60)), std::int64_t{1} << between(0, 3), dims);
   }
-  /// Part of an array of the given sizes, row-major: some indices along each dimension, from the
-  /// first to the last or the other way.
+  /// A part of a row-major array of the given sizes: some indices along each dimension, in
+  /// ascending or descending order.
   StridedArray part(const std::vector<std::int64_t>& sizes) {
     Dims dims;
     std::int64_t offset = 0, stride = 1;
@@ -111,12 +111,12 @@ TEST(ShareElements, IsExactForPartsOfOneArray) {
 }
 
 TEST(ShareElements, HeadsOfOneBufferAreApart) {
-  // [2048 rows, 16 heads, 3 parts, 64]: the batch of all queries beside that of all values.
+  // [2048 rows, 16 heads, 3 parts, 64]: the batch of all queries next to that of all values.
   const Dims heads{{16, 192}, {2048, 16 * 192}, {64, 1}};
   const std::uintptr_t at = 1 << 20;
   EXPECT_FALSE(share_elements(array(at, 2, heads), array(at + 2 * 128, 2, heads)));
   EXPECT_TRUE(share_elements(array(at, 2, heads), array(at + 2 * 63, 2, heads)));
-  // Elements of other sizes in rows of as many bytes.
+  // Elements of other sizes in rows with the same number of bytes.
   EXPECT_FALSE(share_elements(array(at, 2, {{100, 512}, {64, 1}}),
                               array(at + 128, 4, {{100, 256}, {100, 1}})));
   EXPECT_TRUE(share_elements(array(at, 2, {{100, 512}, {64, 1}}),

@@ -82,7 +82,7 @@ TEST(ThreadPool, ForEachThrowsTheFirstExceptionWhenAllCallsHaveEnded) {
   EXPECT_LT(begun, 10'000);
 }
 
-// Every thread is busy: the caller runs all indices.
+// All threads are busy, so the caller runs all indices.
 TEST(ThreadPool, ForEachFromItsOwnTasksEnds) {
   ThreadPool pool(2);
   std::atomic<int> calls{0};
@@ -107,7 +107,7 @@ TEST(ThreadPool, ParallelForTakesNoMoreWorkersThanAsked) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // these need address space
-// The threads that were made before end.
+// The threads that were made before the refusal end.
 TEST(ThreadPoolDeathTest, ThrowsWhereTheSystemRefusesAThread) {
   const auto with_little_memory = [] {
     alarm(60);

@@ -1,4 +1,4 @@
-// A program that knows cuBLAS alone: products of two shapes, one of them in the child of a fork().
+// A program that uses only cuBLAS: products of two shapes, one of them in the child of a fork().
 // With an argument it then waits for a signal.
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
-// In the place of libcublas.so: the functions that the drop-in answers or asks, computed by plain
-// loops on host memory. It refuses the arguments that cuBLAS refuses, and counts the products that
-// reach it.
+// Replaces libcublas.so: the functions that the drop-in answers or calls, computed by plain loops
+// on host memory. It refuses the arguments that cuBLAS refuses, and counts the products that reach
+// it.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -50,7 +50,7 @@ DType element(int type) {
 
 constexpr Status kInvalidValue = 7;  // CUBLAS_STATUS_INVALID_VALUE
 
-/// A matrix with its order: cublasLt has row-major ones, too.
+/// A matrix with its order: cublasLt also has row-major ones.
 struct Placed {
   Matrix matrix;
   bool row_major = false;
@@ -64,7 +64,7 @@ double at(const Placed& x, std::int64_t of, std::int64_t row, std::int64_t colum
   return to_double(element(x.matrix.type), data + offset_in(x, of, row, column));
 }
 
-/// A product, whose C is `addend` and whose D is the Gemm's c.
+/// A product whose C is `addend` and whose D is the Gemm's c.
 struct FullProduct {
   Gemm gemm;
   Placed a, b, addend, d;
@@ -112,7 +112,7 @@ Status multiply(Handle handle, const Gemm& gemm) {
 int scalar_type(int compute) {
   switch (compute) {
     case kCompute16:
-    case kCompute16 + 1:  // pedantic, as the others of this distance
+    case kCompute16 + 1:  // pedantic, like the other types of this distance
       return kF16;
     case kCompute64:
     case kCompute64 + 1:
@@ -329,7 +329,7 @@ FAKE Status cublasLtMatrixLayoutDestroy(LtMatrix* matrix) {
   delete matrix;
   return kSuccess;
 }
-/// Of the epilogues ReLU alone; no scales of the operands.
+/// Supports only ReLU of the epilogues, and no scales of the operands.
 FAKE Status cublasLtMatmul(Handle handle, const LtProduct* said, const void* alpha, const void* a,
                            const LtMatrix* a_matrix, const void* b, const LtMatrix* b_matrix,
                            const void* beta, const void* c, const LtMatrix* c_matrix, void* d,
