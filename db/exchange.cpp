@@ -278,29 +278,28 @@ std::optional<RowId> find_record(const Connection& db, const Record& record) {
 /// measured here or a winner by another objective.
 bool beats_stored_winner(const Connection& db, std::int64_t record_id, Objective objective) {
   Query query = db.query(
-      "SELECT r.outcome, r.median_us, r.spread, w.record_id, w.quarantined != '', s.median_us, "
-      "s.spread, s.origin = 'measured', w.objective, r.energy_mj, s.energy_mj FROM records AS r "
+      "SELECT r.outcome, r.median_us, r.spread, r.energy_mj, w.record_id, w.quarantined != '', "
+      "s.median_us, s.spread, s.energy_mj, s.origin = 'measured', w.objective FROM records AS r "
       "LEFT JOIN winners AS w ON w.problem_id = r.problem_id AND w.gpu = r.gpu "
       "LEFT JOIN records AS s ON s.id = w.record_id WHERE r.id = ?");
   if (!query.bind(record_id).step()) return false;
   std::string outcome;
-  double median = 0, spread = 0, stored_median = 0, stored_spread = 0;
-  query.read(outcome, median, spread);
+  Measurement imported, served;
+  query.read(outcome, imported.median_us, imported.spread, imported.energy_mj);
   // The stored record may be newer than the imported one; it must be ok.
   if (outcome != to_string(Outcome::ok)) return false;
   if (query.null()) return true;
   std::int64_t stored = 0;
   bool quarantined = false, measured_here = false;
   std::string stored_objective;
-  double energy = 0, stored_energy = 0;
-  query.read(stored, quarantined, stored_median, stored_spread, measured_here, stored_objective,
-             energy, stored_energy);
+  query.read(stored, quarantined, served.median_us, served.spread, served.energy_mj, measured_here,
+             stored_objective);
   if (quarantined) return stored != record_id;
   if (stored == record_id || measured_here || stored_objective != to_string(objective))
     return false;
-  return objective == Objective::energy
-             ? energy > 0 && energy < stored_energy
-             : median < stored_median * (1 - std::max(spread, stored_spread));
+  if (const auto cost = objective_info(objective).cost)
+    return cost(imported) > 0 && cost(imported) < cost(served);
+  return imported.median_us < served.median_us * (1 - std::max(imported.spread, served.spread));
 }
 
 bool has_winner(const Connection& db, std::int64_t record_id) {

@@ -72,8 +72,7 @@ void put_winner(const Connection& connection, std::int64_t record_id, const std:
     if (query.bind(record_id).step()) {
       std::string stored;
       query.read(winner.since, stored);
-      if (!objective && stored == to_string(Objective::energy))
-        winner.objective = Objective::energy;
+      if (!objective) winner.objective = named<Objective>(stored).value_or(Objective::time);
     }
   }
   // A damaged row may have this record as the winner of another problem.

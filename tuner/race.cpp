@@ -120,13 +120,12 @@ void Race::store_winner(const Record& winner, bool raced) {
 
 /// Reports that finalists ran, but no energy could be measured.
 void Race::note_missing_energy(const std::vector<Record>& racing) {
-  if (session_.options.objective != Objective::energy || session_.result.failure) return;
+  if (!objective_info(session_.options.objective).needs_energy || session_.result.failure) return;
   if (std::none_of(racing.begin(), racing.end(), is_ok)) return;
   session_.result.failure.emplace(
-      ErrorKind::unsupported,
-      "the energy of no finalist of " + to_string(session_.problem) + " could be measured: what " +
-          session_.device.name +
-          " tells of it did not change while they ran; no winner was stored");
+      ErrorKind::unsupported, "the energy of no finalist of " + to_string(session_.problem) +
+                                  " could be measured: the readings of " + session_.device.name +
+                                  " did not change while they ran; no winner was stored");
 }
 
 /// The incumbent that a winner must beat; empty if another objective chose it.
@@ -199,7 +198,7 @@ bool Race::measure_again(std::vector<Record>& finalists, const std::vector<Built
     requests.push_back({.plan = parts->plan,
                         .images = parts->images,
                         .best_us = session_.best_us(),
-                        .energy = session_.options.objective == Objective::energy});
+                        .energy = objective_info(session_.options.objective).needs_energy});
   }
   RaceResult race = measure(requests);
   if (race.finalists.size() != finalists.size())

@@ -5,18 +5,11 @@
 #include <limits>
 #include <utility>
 
-#include "tuner/evaluate/sampler.hpp"
 #include "vocabulary/record.hpp"
 
 namespace tilewise {
 namespace {
 
-// A candidate that is slower by up to this factor may need less energy.
-constexpr double kWithinByEnergy = 1.30;
-constexpr std::size_t kOthersByEnergy = 10;
-// Energies that differ by less count as equal: the counter's resolution is some tenths of a percent
-// of a span, and the temperature of the chip varies between spans.
-constexpr double kAlikeEnergy = 0.01;
 // Number of parameters in which a diverse finalist differs from all others.
 constexpr std::size_t kDifferences = 4;
 
@@ -34,18 +27,18 @@ bool differs(const Candidate& x, const Candidate& y) {
          differences(x.configuration, y.configuration) >= kDifferences;
 }
 
-/// mJ per product; NaN when it was not measured.
-double energy_of(const Record& record) {
-  const double mj = is_ok(record) ? record.measurement->energy_mj : 0;
-  return mj > 0 && std::isfinite(mj) ? mj : std::numeric_limits<double>::quiet_NaN();
+/// NaN when it was not measured.
+double cost_of(const Record& record, const ObjectiveInfo& objective) {
+  const double cost = is_ok(record) ? objective.cost(*record.measurement) : 0;
+  return cost > 0 && std::isfinite(cost) ? cost : std::numeric_limits<double>::quiet_NaN();
 }
 
-/// NaN when no energy was measured.
-double least_energy(const std::vector<Record>& records) {
+/// The largest cost of a winner: nearly the least. NaN when none was measured.
+double most_cost(const std::vector<Record>& records, const ObjectiveInfo& objective) {
   double least = std::numeric_limits<double>::quiet_NaN();
   for (const Record& record : records)
-    if (const double mj = energy_of(record); mj > 0 && !(mj >= least)) least = mj;
-  return least;
+    if (const double cost = cost_of(record, objective); cost > 0 && !(cost >= least)) least = cost;
+  return (1 + objective.equal_within) * least;
 }
 
 }  // namespace
@@ -55,13 +48,12 @@ std::vector<Record> pick_finalists(std::vector<Record> records, int count,
   std::erase_if(records, [](const Record& r) { return !is_ok(r); });
   std::stable_sort(records.begin(), records.end(), faster);
   const auto most = static_cast<std::size_t>(std::max(1, count));
-  const bool by_energy = objective == Objective::energy;
-  const double within = by_energy ? kWithinByEnergy : kFinalistsWithin;
-  const std::size_t others = by_energy ? std::max(most, kOthersByEnergy) : most;
+  const ObjectiveInfo& info = objective_info(objective);
+  const std::size_t others = std::max(most, info.others);
   std::vector<Record> finalists;
   std::optional<Record> served;
   for (const Record& record : records) {
-    const bool close = time_of(record) <= within * time_of(records.front());
+    const bool close = time_of(record) <= info.within * time_of(records.front());
     const bool in_front = finalists.size() < most;
     const bool other = finalists.size() < most + others &&
                        std::all_of(finalists.begin(), finalists.end(), [&](const Record& f) {
@@ -83,13 +75,13 @@ bool beats(const Measurement& challenger, const Measurement& incumbent) {
 
 const Record* select_winner(const std::vector<Record>& raced,
                             const std::optional<Candidate>& incumbent, Objective objective) {
-  const double most_mj =
-      objective == Objective::energy ? (1 + kAlikeEnergy) * least_energy(raced) : 0;
+  const ObjectiveInfo& info = objective_info(objective);
+  const double most = info.cost ? most_cost(raced, info) : 0;
   const Record* best = nullptr;
   const Record* served = nullptr;
   for (const Record& record : raced) {
     if (!is_ok(record)) continue;
-    if (objective == Objective::energy && !(energy_of(record) <= most_mj)) continue;
+    if (info.cost && !(cost_of(record, info) <= most)) continue;
     if (!best || faster(record, *best)) best = &record;
     if (record.candidate == incumbent) served = &record;
   }

@@ -39,8 +39,8 @@ Session::Session(const Problem& asked, const TuneOptions& tune_options, TuneCont
       space(asked, device, options.templates.empty() ? select_templates() : options.templates,
             options.subspace),
       store(&context.database, context.cache, context.compiler) {
-  if (options.objective == Objective::energy && !context.evaluator.measures_energy())
-    throw no_energy(device.name);
+  if (objective_info(options.objective).needs_energy && !context.evaluator.measures_energy())
+    throw no_energy(device.name, options.objective);
 }
 
 const Record* Session::best() const {

@@ -251,8 +251,8 @@ bool Tuning::goes_on() {
 /// The budget without the shares for the race and the winner's confirmation.
 double Tuning::proposing_seconds() const {
   const double budget = session_.options.budget_seconds;
-  const bool by_energy = session_.options.objective == Objective::energy;
-  const double race = by_energy ? std::min(kEnergySeconds, kMostRaceShare * budget) : 0;
+  const bool slow = objective_info(session_.options.objective).needs_energy;
+  const double race = slow ? std::min(kEnergySeconds, kMostRaceShare * budget) : 0;
   return budget - std::max(race, kRaceShare * budget) - kConfirmShare * budget;
 }
 

@@ -21,6 +21,7 @@ constexpr std::array kTypes{
     DTypeInfo{DType::e5m2, "e5m2", 8, 0x1p-3, 57344},
 };
 
+static_assert(kTypes.size() == kDTypes);
 static_assert(std::all_of(kTypes.begin(), kTypes.end(),
                           [](const DTypeInfo& row) { return row.bits == bits_of(row.type); }));
 

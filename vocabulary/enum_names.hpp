@@ -19,7 +19,7 @@ inline constexpr Enum kLast{};
 template <>
 inline constexpr Layout kLast<Layout> = Layout::tt;
 template <>
-inline constexpr DType kLast<DType> = DType::e5m2;
+inline constexpr DType kLast<DType>{kDTypes - 1};
 template <>
 inline constexpr MathMode kLast<MathMode> = MathMode::fast;
 template <>
@@ -43,10 +43,10 @@ std::optional<Enum> named(std::string_view name) {
 
 /// "ok, compile_error, ..."
 template <Enumeration Enum>
-std::string names_of() {
+std::string names_of(std::string_view separator = ", ") {
   std::string names;
   for (int i = 0; i <= static_cast<int>(kLast<Enum>); ++i)
-    names += (i == 0 ? "" : ", ") + std::string(to_string(static_cast<Enum>(i)));
+    names += std::string(i == 0 ? "" : separator) + std::string(to_string(static_cast<Enum>(i)));
   return names;
 }
 

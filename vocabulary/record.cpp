@@ -13,7 +13,6 @@ namespace {
 constexpr std::array<std::string_view, 5> kOutcomes{"ok", "compile_error", "launch_error",
                                                     "wrong_result", "timeout"};
 constexpr std::array<std::string_view, 3> kOrigins{"measured", "imported", "shipped"};
-constexpr std::array<std::string_view, 2> kObjectives{"time", "energy"};
 
 }  // namespace
 
@@ -26,14 +25,6 @@ Outcome parse_outcome(std::string_view name) { return parse_named<Outcome>(name,
 std::string_view to_string(Origin origin) { return kOrigins.at(static_cast<std::size_t>(origin)); }
 
 Origin parse_origin(std::string_view name) { return parse_named<Origin>(name, "origin"); }
-
-std::string_view to_string(Objective objective) {
-  return kObjectives.at(static_cast<std::size_t>(objective));
-}
-
-Objective parse_objective(std::string_view name) {
-  return parse_named<Objective>(name, "objective");
-}
 
 double fastest_us(const std::vector<Baseline>& baselines) {
   double fastest = 0;

@@ -8,6 +8,7 @@
 #include "tilewise/problem.hpp"
 #include "vocabulary/configuration.hpp"
 #include "vocabulary/image.hpp"
+#include "vocabulary/objective.hpp"
 
 namespace tilewise {
 
@@ -22,12 +23,6 @@ enum class Origin : std::uint8_t { measured, imported, shipped };
 std::string_view to_string(Origin origin);
 /// Throws Error(invalid_argument).
 Origin parse_origin(std::string_view name);
-
-/// The objective of a search or winner: least time, or least energy per product.
-enum class Objective : std::uint8_t { time, energy };
-std::string_view to_string(Objective objective);
-/// Throws Error(invalid_argument).
-Objective parse_objective(std::string_view name);
 
 /// The method of a measurement from a race: samples are its rounds.
 inline constexpr std::string_view kRaceMethod = "graph, race";

@@ -195,8 +195,9 @@ void print_rivals(const Explanation& one, const Output& output) {
       (one.median_ratio > 0 ? "; the median of the others takes " + times_text(one.median_ratio)
                             : ""));
   if (one.certainty) say(certainty_text(*one.certainty));
-  if (measured.winner == one.serving && measured.objective == Objective::energy)
-    say("chosen by energy, not by time: another may be faster");
+  if (measured.winner == one.serving && measured.objective != Objective::time)
+    say("chosen by " + std::string(to_string(measured.objective)) +
+        ", not by time: another may be faster");
   for (const Rival& rival : one.rivals)
     say(times_text(rival.ratio) + "  " +
         (output.verbose ? to_string(rival.record.candidate) : rival_text(rival)));

@@ -19,10 +19,20 @@
 #include "templates/space/candidate_text.hpp"
 #include "tuner/evaluate/energy.hpp"
 #include "tuner/search/strategy.hpp"
+#include "vocabulary/enum_names.hpp"
+#include "vocabulary/objective.hpp"
 #include "vocabulary/problem_text.hpp"
 
 namespace tilewise::cli {
 namespace {
+
+/// "time, or energy per product among the fastest (NVML)"
+std::string objectives_help() {
+  std::string help;
+  for (const ObjectiveInfo& info : objectives())
+    help += (help.empty() ? "" : ", or ") + std::string(info.help);
+  return help;
+}
 
 constexpr double kCpuTuneSeconds = 20;
 
@@ -64,9 +74,8 @@ void setup(CLI::App& app, TuneCommand& options) {
                  "the strategy model can tell); the search is not stored as finished")
       ->type_name("PERCENT")
       ->check(number_above_zero());
-  app.add_option("--objective", options.objective,
-                 "What is minimised: time, or energy per product among the fastest (NVML)")
-      ->type_name("{time,energy}")
+  app.add_option("--objective", options.objective, "What is minimised: " + objectives_help())
+      ->type_name("{" + tilewise::names_of<Objective>(",") + "}")
       ->capture_default_str();
   app.add_option("--strategy", options.tune.strategy, "How candidates are chosen")
       ->type_name(strategy_names())
@@ -179,10 +188,12 @@ std::vector<Task> tasks_for(const std::vector<Gpu>& gpus, const Run& run) {
   return tasks;
 }
 
-/// Throws Error(unsupported) for the first device that cannot measure energy.
-void require_energy(const std::string& device) {
+/// Throws Error(unsupported) for the first device that cannot measure energy, where the objective
+/// needs it.
+void require_energy(Objective objective, const std::string& device) {
+  if (!objective_info(objective).needs_energy) return;
   for (const Gpu& gpu : choose_gpus(device, true))
-    if (!measures_energy(gpu)) throw no_energy("--device " + device_name(gpu));
+    if (!measures_energy(gpu)) throw no_energy("--device " + device_name(gpu), objective);
 }
 
 /// Loads the compilers; one serves all GPUs.
@@ -365,7 +376,7 @@ int dry_run(const TuneCommand& options, const TuneOptions& tune_options, const O
 int run_tune(const TuneCommand& options, const Output& output) {
   const TuneOptions tune_options = checked(options);
   for (const Problem& problem : problems_of(options.problems)) check_host_memory(problem);
-  if (tune_options.objective == Objective::energy) require_energy(options.bench.device);
+  require_energy(tune_options.objective, options.bench.device);
   if (options.dry_run) return dry_run(options, tune_options, output);
   const auto path = default_database_path(options.database);
   Run run{options, output, tune_options, Database::open(path), nullptr};

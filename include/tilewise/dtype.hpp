@@ -18,6 +18,7 @@ namespace tilewise {
 /// names are those of dtype_info(), and kernels are compiled with these numbers
 /// (templates/words/types.cuh).
 enum class DType : std::uint8_t { f32, f64, f16, bf16, i8, i32, e4m3, e5m2 };
+inline constexpr std::size_t kDTypes = 8;
 
 /// The arithmetic of products. Only the caller chooses it.
 ///
@@ -53,7 +54,8 @@ TILEWISE_API DType parse_dtype(std::string_view name);
 TILEWISE_API MathMode parse_math_mode(std::string_view name);
 
 constexpr int bits_of(DType type) {
-  constexpr std::array<std::uint8_t, 8> kBits{32, 64, 16, 16, 8, 32, 8, 8};  // read by each call
+  constexpr std::array<std::uint8_t, kDTypes> kBits{32, 64, 16, 16,
+                                                    8,  32, 8,  8};  // read by each call
   return kBits.at(static_cast<std::size_t>(type));
 }
 /// Bytes of `elements` contiguous elements, rounded up. Overflows only where the result does.

@@ -76,7 +76,7 @@ TEST_F(CliEnergy, IsRefusedOnTheCpuBeforeAnythingIsMeasured) {
     const Result result =
         run({"tune", "--device", device, "--sizes", "33", "--objective", "energy"});
     EXPECT_EQ(result.status, 2) << device;
-    EXPECT_THAT(result.err, AllOf(HasSubstr("tells neither"), HasSubstr("the objective time")));
+    EXPECT_THAT(result.err, AllOf(HasSubstr("reports neither"), HasSubstr("the objective time")));
     EXPECT_FALSE(std::filesystem::exists(database()));
   }
 }

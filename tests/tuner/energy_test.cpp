@@ -288,7 +288,7 @@ TEST_F(TuneByEnergy, IsRefusedBeforeAnythingIsMeasuredWhereThereIsNone) {
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
-    EXPECT_THAT(error.what(), HasSubstr("made-up GPU tells neither"));
+    EXPECT_THAT(error.what(), HasSubstr("made-up GPU reports neither"));
     EXPECT_THAT(error.what(), HasSubstr("the objective time"));
   }
   EXPECT_EQ(evaluator.begins, 0);

@@ -23,6 +23,17 @@ std::string refusal(Call call) {
   return "";
 }
 
+TEST(Objective, HasARowAtItsPlace) {
+  for (const ObjectiveInfo& info : objectives()) {
+    EXPECT_EQ(&objective_info(info.objective), &info);
+    EXPECT_EQ(info.needs_energy, info.cost != nullptr) << info.name;
+  }
+  EXPECT_EQ(objectives().size(), 2u);
+  Measurement measurement;
+  measurement.median_us = 200, measurement.energy_mj = 7;
+  EXPECT_EQ(objective_info(Objective::energy).cost(measurement), 7);
+}
+
 TEST(Objective, HasTheNamesOnDisk) {
   EXPECT_EQ(to_string(Objective::time), "time");
   EXPECT_EQ(to_string(Objective::energy), "energy");

@@ -11,10 +11,12 @@ bool measures_energy(const Device& device) {
   return device.energy_mj().has_value() || device.status().power_w > 0;
 }
 
-Error no_energy(const std::string& device) {
-  return {ErrorKind::unsupported,
-          "the objective energy needs a GPU whose driver tells its energy or its power (NVML); " +
-              device + " tells neither; the objective time needs neither"};
+Error no_energy(const std::string& device, Objective objective) {
+  return {ErrorKind::unsupported, "the objective " + std::string(to_string(objective)) +
+                                      " needs a GPU whose driver reports its energy or its power "
+                                      "(NVML); " +
+                                      device +
+                                      " reports neither; the objective time needs neither"};
 }
 
 std::optional<double> EnergyCounter::read(double seconds) {

@@ -5,14 +5,15 @@
 
 #include "device/device.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/objective.hpp"
 
 namespace tilewise {
 
 /// Whether the device has an energy counter or power readings.
 bool measures_energy(const Device& device);
 
-/// The error of a search by energy on a device that cannot measure it.
-Error no_energy(const std::string& device);
+/// The error of a search by this objective on a device that cannot measure energy.
+Error no_energy(const std::string& device, Objective objective);
 
 /// A counter of millijoules: the device's own, otherwise its power readings summed over time.
 class EnergyCounter {

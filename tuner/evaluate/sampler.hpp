@@ -12,10 +12,6 @@ double quantile(std::span<const double> samples, double share);
 /// Half the interquartile range over the median.
 double relative_spread(std::span<const double> samples);
 
-/// A candidate that takes more than this many times the best time is no finalist by time: a race
-/// changes a single measurement by a few percent, rarely by more.
-inline constexpr double kFinalistsWithin = 1.10;
-
 /// Decides when a time is known well enough. A function of plain numbers, without clock or device.
 class Sampler {
  public:
