@@ -288,7 +288,7 @@ void check_call(const Problem& problem, const Call& call) {
              ": they share elements, or may; C must share no element with A or B");
 }
 
-/// The alignment of a batch by pointers: problem.alignment, reduced to that of the leading
+/// The alignment of a batch by pointers: the problem's alignment, reduced to that of the leading
 /// dimensions.
 Alignment alignment_by_pointers(const Problem& problem, const Call& call) {
   const auto of = [](int address, std::int64_t ld, DType type) {

@@ -44,7 +44,7 @@ inline constexpr std::int64_t kFarElements = std::int64_t{1} << 33;
 bool is_far(const Problem& problem, const Call& call);
 
 /// The alignment of a call's pointers, leading dimensions and strides; one element for an operand
-/// with a far one. For a batch by pointers: problem.alignment, reduced to that of the leading
+/// with a far one. For a batch by pointers: the problem's alignment, reduced to that of the leading
 /// dimensions.
 Alignment alignment_of(const Problem& problem, const Call& call);
 

@@ -183,7 +183,7 @@ class Matmul {
   }
 
   /// The general form: every type, batches, scalars in device memory, packed operands.
-  /// `problem.alignment` is ignored, because the alignment is that of the call; but with
+  /// The problem's alignment is ignored, because the call has its own; but with
   /// `problem.pointers` it is the caller's guarantee for all addresses in the arrays.
   TILEWISE_API void operator()(const Problem& problem, const Call& call);
 
@@ -221,7 +221,7 @@ class Matmul {
   /// Packs A (B) once for many products: of `problem`, and of other problems whose kernel needs the
   /// same form of it (another m, for example). Every other product packs for itself. The kernel
   /// that serves `problem` determines the form. This operand's alignment is that of its pointer;
-  /// the other two are those of `problem.alignment`. The pack runs on `stream` and is done on
+  /// the other two are those of the problem. The pack runs on `stream` and is done on
   /// return; the result may be used on any stream. Throws as a product does, and
   /// Error(invalid_argument) inside a stream capture.
   TILEWISE_API PackedOperand pack_a(const Problem& problem, const void* a, std::int64_t lda,
@@ -243,8 +243,8 @@ class Matmul {
   TILEWISE_API Match explain(const Problem& problem) const;
 
   /// Loads (and if necessary compiles) the problem's kernels now, so that its first product is as
-  /// fast as the next and can be captured into a CUDA graph. `problem.alignment` must be that of
-  /// the later calls; typed_problem() sets it for tightly packed matrices. A call of another
+  /// fast as the next and can be captured into a CUDA graph. The problem's alignment must be that
+  /// of the later calls; typed_problem() sets it for tightly packed matrices. A call of another
   /// alignment is another problem.
   TILEWISE_API void prepare(const Problem& problem);
 
@@ -253,7 +253,7 @@ class Matmul {
   /// keeps as many choices in all, the first ones; for later sizes only kernels are loaded. With
   /// OnMiss::tune, sizes whose choices are kept are served as by OnMiss::serve and are not tuned;
   /// sizes beyond the 65,536 are tuned at their first product. Rows of A whose length is m (layouts
-  /// tn and tt) have the alignment of tightly packed ones, at most problem.alignment. Throws
+  /// tn and tt) have the alignment of tightly packed ones, at most that of the problem. Throws
   /// Error(invalid_argument) if the range is empty or too large.
   TILEWISE_API void prepare_range(const Problem& problem, std::int64_t last_m);
 
