@@ -237,7 +237,7 @@ PackedOperand Matmul::pack(const Problem& problem, const Call& call, bool is_a) 
   contents->stride = is_a ? call.stride_a : call.stride_b;
   if (!is_empty(problem) && problem.k > 0) {
     Problem asked = problem;
-    const Alignment seen = alignment_of(problem, call);
+    const Alignment seen = call_alignment(problem, call);
     (is_a ? asked.a.alignment : asked.b.alignment) = is_a ? seen.a : seen.b;
     check_alignment(asked);
     state_->serving.pack(asked, call, *contents);
@@ -298,7 +298,7 @@ void Matmul::prepare(const Problem& problem) try {
 
 void Matmul::prepare_range(const Problem& problem, std::int64_t last_m) try {
   check_process();
-  const auto most = static_cast<std::int64_t>(kPrepared);
+  const auto most = static_cast<std::int64_t>(kKeptChoices);
   if (last_m < problem.m || (problem.m >= 0 && last_m - problem.m >= most))
     throw Error(ErrorKind::invalid_argument, "last_m is " + std::to_string(last_m) +
                                                  "; from the first m, " +
@@ -313,7 +313,7 @@ void Matmul::prepare_range(const Problem& problem, std::int64_t last_m) try {
   for (Problem one = problem; one.m <= last_m; ++one.m) {
     set_alignment(one, alignment_of(problem));
     if (one.a.transposed) one.a.alignment = std::min(one.a.alignment, natural_alignment(one).a);
-    if (!is_empty(one)) state_->serving.prepare(as_served(one));
+    if (!is_empty(one)) state_->serving.keep_choice(as_served(one));
   }
 } catch (...) {
   rethrow_as_error();

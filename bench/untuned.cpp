@@ -119,7 +119,7 @@ class Bench {
                             if (!database_) return std::nullopt;
                             return load_corrections(*database_, kind, device_);
                           });
-    const Resolution served = resolve(
+    const Resolution served = resolve_with_portfolio(
         stored, [this] { return &portfolio_; }, problem);
     row.match = to_string(served.kind);
     row.served_by = served.candidate;

@@ -274,29 +274,43 @@ std::optional<RowId> find_record(const Connection& db, const Record& record) {
   return row;
 }
 
+/// All columns of a record's measurement; zeros for a damaged row.
+Measurement measurement_of(const Connection& db, std::int64_t record_id) {
+  static const std::string columns = Columns::of<Measurement>("r").selected();
+  Query query = db.query("SELECT " + columns + " FROM records AS r WHERE r.id = ?");
+  if (!query.bind(record_id).step()) return {};
+  Measurement measurement;
+  ReadFields read(query);
+  try {
+    fields(read, measurement);
+  } catch (const Error&) {
+    return {};
+  }
+  return measurement;
+}
+
 /// Whether an imported winner replaces the stored one of its problem. It never replaces a winner
 /// measured here or a winner by another objective.
 bool beats_stored_winner(const Connection& db, std::int64_t record_id, Objective objective) {
   Query query = db.query(
-      "SELECT r.outcome, r.median_us, r.spread, r.energy_mj, w.record_id, w.quarantined != '', "
-      "s.median_us, s.spread, s.energy_mj, s.origin = 'measured', w.objective FROM records AS r "
+      "SELECT r.outcome, w.record_id, w.quarantined != '', s.origin = 'measured', w.objective "
+      "FROM records AS r "
       "LEFT JOIN winners AS w ON w.problem_id = r.problem_id AND w.gpu = r.gpu "
       "LEFT JOIN records AS s ON s.id = w.record_id WHERE r.id = ?");
   if (!query.bind(record_id).step()) return false;
   std::string outcome;
-  Measurement imported, served;
-  query.read(outcome, imported.median_us, imported.spread, imported.energy_mj);
+  query.read(outcome);
   // The stored record may be newer than the imported one; it must be ok.
   if (outcome != to_string(Outcome::ok)) return false;
   if (query.null()) return true;
   std::int64_t stored = 0;
   bool quarantined = false, measured_here = false;
   std::string stored_objective;
-  query.read(stored, quarantined, served.median_us, served.spread, served.energy_mj, measured_here,
-             stored_objective);
+  query.read(stored, quarantined, measured_here, stored_objective);
   if (quarantined) return stored != record_id;
   if (stored == record_id || measured_here || stored_objective != to_string(objective))
     return false;
+  const Measurement imported = measurement_of(db, record_id), served = measurement_of(db, stored);
   if (const auto cost = objective_info(objective).cost)
     return cost(imported) > 0 && cost(imported) < cost(served);
   return imported.median_us < served.median_us * (1 - std::max(imported.spread, served.spread));

@@ -307,7 +307,7 @@ bool is_far(const Problem& problem, const Call& call) {
   return (strides ? rows | call.stride_a | call.stride_b | call.stride_c : rows) >= kFarElements;
 }
 
-Alignment alignment_of(const Problem& problem, const Call& call) {
+Alignment call_alignment(const Problem& problem, const Call& call) {
   if (problem.pointers) return alignment_by_pointers(problem, call);
   return {alignment_of(operand_a(problem, call), problem.batch),
           alignment_of(operand_b(problem, call), problem.batch),

@@ -46,6 +46,6 @@ bool is_far(const Problem& problem, const Call& call);
 /// The alignment of a call's pointers, leading dimensions and strides; one element for an operand
 /// with a far one. For a batch by pointers: the problem's alignment, reduced to that of the leading
 /// dimensions.
-Alignment alignment_of(const Problem& problem, const Call& call);
+Alignment call_alignment(const Problem& problem, const Call& call);
 
 }  // namespace tilewise

@@ -60,7 +60,7 @@ Problem as_served(Problem problem) {
 Normalized::Normalized(const Problem& problem, const Call& call) : request(problem) {
   if (problem.k == 0) [[unlikely]]
     request.problem = as_served(problem);
-  set_alignment(request.problem, alignment_of(problem, call));
+  set_alignment(request.problem, call_alignment(problem, call));
   request.packed_a = key_of(call.packed_a);
   request.packed_b = key_of(call.packed_b);
   request.far = is_far(problem, call);
@@ -89,7 +89,7 @@ void Normalized::fold(const Call& call) {
   Call& as_one = of_product.emplace(call);
   if (apart) as_one.lda = call.stride_a, as_one.ldc = call.stride_c;
   as_one.stride_a = as_one.stride_b = as_one.stride_c = 0;
-  set_alignment(product, alignment_of(product, as_one));
+  set_alignment(product, call_alignment(product, as_one));
 }
 
 }  // namespace tilewise

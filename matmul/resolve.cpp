@@ -343,8 +343,9 @@ Resolution Resolver::default_answer(const Problem& problem, const Conditions& co
               "no kernel template does " + what + ", which can do " + kinds_done(problem, device_));
 }
 
-Resolution resolve(const Resolver& stored, const std::function<const Resolver*()>& portfolio,
-                   const Problem& problem, const Conditions& conditions) {
+Resolution resolve_with_portfolio(const Resolver& stored,
+                                  const std::function<const Resolver*()>& portfolio,
+                                  const Problem& problem, const Conditions& conditions) {
   constexpr double kNear = 2;      // log2 of the sizes: a measurement up to this distance decides
   constexpr double kMargin = 1.1;  // factor by which the portfolio must beat a farther measurement
   Resolution resolution = stored.resolve(problem, conditions);

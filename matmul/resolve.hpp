@@ -73,8 +73,8 @@ class Resolver {
   /// times the ratio of the record's measured to modelled time. In a tie, or on a device without a
   /// cost model, the nearest record of the same layout wins.
   ///
-  /// The default is that of the first template that supports the problem: `mma` (tensor cores, if
-  /// the device has them for it), `simt`, then the catalog's order. Throws Error(unsupported) if
+  /// The default is that of the first template that supports the problem, in the order of
+  /// KernelTemplate::default_rank. Throws Error(unsupported) if
   /// nothing is left, with the kinds of products that this device supports.
   Resolution resolve(const Problem& problem, const Conditions& conditions = {}) const;
 
@@ -153,7 +153,8 @@ class Resolver {
 /// The resolution of `stored` if it is exact or a prediction from a near problem (distance 2 or
 /// less). Otherwise `portfolio` replaces a default, and replaces a prediction if it expects a time
 /// that is shorter by more than 10%. `portfolio` is called only then and may return null.
-Resolution resolve(const Resolver& stored, const std::function<const Resolver*()>& portfolio,
-                   const Problem& problem, const Conditions& conditions = {});
+Resolution resolve_with_portfolio(const Resolver& stored,
+                                  const std::function<const Resolver*()>& portfolio,
+                                  const Problem& problem, const Conditions& conditions = {});
 
 }  // namespace tilewise

@@ -100,35 +100,35 @@ std::shared_ptr<const Executable> Serving::product_or_batch(const Request& reque
   return made;
 }
 
-void Serving::prepare(const Problem& problem) {
+void Serving::keep_choice(const Problem& problem) {
   const std::lock_guard making(make_mutex_);
-  if (prepared_.contains(problem)) return;
+  if (kept_.contains(problem)) return;
   Resolution served;
   make(Request(problem), {}, MayLoad::yes, &served);
-  if (prepared_.size() >= kPrepared) return;
-  auto& shared = prepared_resolutions_[served.candidate];
+  if (kept_.size() >= kKeptChoices) return;
+  auto& shared = kept_resolutions_[served.candidate];
   if (!shared) shared = std::make_shared<const Resolution>(std::move(served));
-  prepared_[problem] = shared;
+  kept_[problem] = shared;
 }
 
 /// The prepared resolution for a request; null if there is none that serves it.
-const Resolution* Serving::prepared(const Request& request) const {
-  const auto known = prepared_.find(request.problem);
-  if (known == prepared_.end()) return nullptr;
+const Resolution* Serving::kept(const Request& request) const {
+  const auto known = kept_.find(request.problem);
+  if (known == kept_.end()) return nullptr;
   const Resolution& choice = *known->second;
   const bool serves = !request.far || !has_maps_of_call(plan_of(choice.candidate, request.problem,
                                                                 device_->info()));
   return serves ? &choice : nullptr;
 }
 
-/// Uses the prepared resolution if there is one. Otherwise tries resolutions, best first, until one
+/// Uses the kept resolution if there is one. Otherwise tries resolutions, best first, until one
 /// loads. A failed one is not tried again in this process. It is quarantined in the database only
 /// after another has loaded: before that, the device may be at fault. `served`: the resolution that
 /// loaded.
 std::shared_ptr<const Executable> Serving::make(const Request& request, const GivenPackings& given,
                                                 MayLoad may_load, Resolution* served) {
   const Problem& problem = request.problem;
-  if (const Resolution* choice = prepared(request))
+  if (const Resolution* choice = kept(request))
     if (Attempt tried = attempt(request, *choice, may_load); tried.executable)
       return std::move(tried.executable);
   std::vector<std::pair<Resolution, Attempt>> failures;
@@ -224,7 +224,7 @@ void Serving::search_if_due(const Problem& problem) {
   if (!searches_.is_due(problem)) return;
   {
     const std::lock_guard making(make_mutex_);
-    if (prepared_.contains(problem)) return;
+    if (kept_.contains(problem)) return;
   }
   searches_.search_for(problem);
 }

@@ -24,7 +24,7 @@ namespace tilewise {
 /// The number of requests whose executable a Matmul caches, about 4 KiB each.
 inline constexpr std::size_t kCachedExecutables = 4096;
 /// The number of prepared problems whose resolution is kept in addition, about 150 bytes each.
-inline constexpr std::size_t kPrepared = 65536;
+inline constexpr std::size_t kKeptChoices = 65536;
 
 /// Serves a Matmul's products on device pointers. Maps a request to an executable, which is made
 /// when it is first needed and kept for the last kCachedExecutables requests. Thread-safe. One
@@ -49,8 +49,9 @@ class Serving {
   bool has_executable(const Request& request) const {
     return executables_.find(request) != nullptr;
   }
-  /// Loads the kernels of a problem and keeps its resolution, without an executable.
-  void prepare(const Problem& problem);
+  /// Loads the kernels of a problem and keeps its resolution, without an executable: for
+  /// Matmul::prepare_range(). Matmul::prepare() makes an executable().
+  void keep_choice(const Problem& problem);
   /// The resolution of a problem, without a compiler.
   Resolution resolution(const Problem& problem) {
     return winners_.resolve(problem, {kernels_.refused()});
@@ -79,7 +80,7 @@ class Serving {
   std::shared_ptr<const Executable> make(const Request& request, const GivenPackings& given,
                                          MayLoad may_load, Resolution* served = nullptr);
   Attempt attempt(const Request& request, const Resolution& resolution, MayLoad may_load);
-  const Resolution* prepared(const Request& request) const;
+  const Resolution* kept(const Request& request) const;
   std::shared_ptr<const Executable> product_or_batch(const Request& request, Stream stream);
   bool is_missed(const Request& request, const Resolution& resolution);
   void meet_miss(const Problem& problem, const std::string& why_not);
@@ -100,9 +101,9 @@ class Serving {
 
   ExecutableCache executables_{kCachedExecutables};
   std::mutex make_mutex_;  ///< locked while an executable is made; guards the next two
-  /// The resolutions of prepared problems. Problems with one candidate share a resolution.
-  std::unordered_map<Problem, std::shared_ptr<const Resolution>> prepared_;
-  std::map<Candidate, std::shared_ptr<const Resolution>> prepared_resolutions_;
+  /// The resolutions that keep_choice() keeps. Problems with one candidate share a resolution.
+  std::unordered_map<Problem, std::shared_ptr<const Resolution>> kept_;
+  std::map<Candidate, std::shared_ptr<const Resolution>> kept_resolutions_;
 };
 
 }  // namespace tilewise

@@ -17,8 +17,8 @@ namespace tilewise {
 /// The parts of a Serving.
 struct ServingParts {
   std::unique_ptr<Device> device;
-  std::optional<Database> database;  ///< winners and their images; without it, defaults are served
-  std::optional<Database> bundle = {};  ///< winners and images that the database does not have
+  std::optional<Database> database;     ///< winners and their images
+  std::optional<Database> bundle = {};  ///< further winners and images
   /// Each is called at most once, when the database has no image of a kernel.
   std::function<std::unique_ptr<ImageCache>()> open_cache;   ///< may be empty
   std::function<std::unique_ptr<Compiler>()> load_compiler;  ///< may be empty, may throw Error

@@ -17,7 +17,7 @@ Resolution StoredWinners::resolve(const Problem& problem, const Conditions& cond
 
 Resolution StoredWinners::resolve(const Resolver& stored, const Problem& problem,
                                   const Conditions& conditions) {
-  return tilewise::resolve(
+  return tilewise::resolve_with_portfolio(
       stored, [this] { return portfolio(); }, problem, conditions);
 }
 

@@ -13,8 +13,9 @@
 
 namespace tilewise {
 
-/// Resolves problems for a Matmul among the winners of the database, then those of the bundle, then
-/// the portfolio, then defaults. Thread-safe.
+/// Resolves problems for a Matmul. The winners of database and bundle are one Resolver; of two
+/// winners of one problem the database's serves. resolve_with_portfolio() adds the portfolio and
+/// defaults. Thread-safe.
 class StoredWinners {
  public:
   /// Returns the portfolio of a device; may be empty.

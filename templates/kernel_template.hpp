@@ -23,6 +23,11 @@ struct Parameter {
   std::vector<std::string> labels = {};
   bool added = false;
 };
+/// A parameter that configurations of earlier versions lack.
+inline Parameter added(Parameter parameter) {
+  parameter.added = true;
+  return parameter;
+}
 
 /// The input of a constraint: plain values, no device is needed. `numbers`: a place for what the
 /// constraints of one input compute alike, empty before the first; or null.

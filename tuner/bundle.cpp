@@ -42,7 +42,7 @@ class Bundling {
     for (const Problem& problem : problems) {
       BundledProblem bundled{gpu_, problem, MatchKind::default_, 0, ""};
       try {
-        const Resolution resolution = resolve(
+        const Resolution resolution = resolve_with_portfolio(
             stored, [&portfolio] { return &portfolio; }, problem);
         bundled.kind = resolution.kind;
         bundled.us = resolution.kind == MatchKind::exact && resolution.record->measurement

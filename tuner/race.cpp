@@ -73,7 +73,7 @@ bool Race::run_once() {
   }
   keep_images(racing, built);
   if (!winner) {
-    if (raced && !any_wrong) note_missing_energy(racing);
+    if (raced && !any_wrong) note_missing_cost(racing);
     return any_wrong;
   }
   if (confirmed == Confirmed::yes) store_winner(*winner, raced);
@@ -118,12 +118,14 @@ void Race::store_winner(const Record& winner, bool raced) {
     session_.context.database.set_winner(winner.id, objective);
 }
 
-/// Reports that finalists ran, but no energy could be measured.
-void Race::note_missing_energy(const std::vector<Record>& racing) {
-  if (!objective_info(session_.options.objective).needs_energy || session_.result.failure) return;
+/// Reports that finalists ran, but the quantity to minimise could not be measured.
+void Race::note_missing_cost(const std::vector<Record>& racing) {
+  const ObjectiveInfo& objective = objective_info(session_.options.objective);
+  if (!objective.cost || session_.result.failure) return;
   if (std::none_of(racing.begin(), racing.end(), is_ok)) return;
   session_.result.failure.emplace(
-      ErrorKind::unsupported, "the energy of no finalist of " + to_string(session_.problem) +
+      ErrorKind::unsupported, "the " + std::string(objective.name) + " of no finalist of " +
+                                  to_string(session_.problem) +
                                   " could be measured: the readings of " + session_.device.name +
                                   " did not change while they ran; no winner was stored");
 }

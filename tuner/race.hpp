@@ -24,7 +24,7 @@ class Race {
   bool measure_again(std::vector<Record>& finalists, const std::vector<Built>& built);
   std::optional<Candidate> to_beat() const;
   void store_winner(const Record& winner, bool raced);
-  void note_missing_energy(const std::vector<Record>& racing);
+  void note_missing_cost(const std::vector<Record>& racing);
   const Record* winner_of(const std::vector<Record>& finalists, bool raced, bool any_wrong) const;
   enum class Confirmed : std::uint8_t { yes, no, unknown };
   Confirmed confirm_winner(Record& winner, const std::vector<Built>& built);

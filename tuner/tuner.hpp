@@ -25,8 +25,7 @@ struct TuneOptions {
   /// time and at least 50 are known; 0: not before the budget. For strategies with such an
   /// estimate.
   double least_gain = 0;
-  /// By energy, the search itself is by time; more finalists race, and the one with the least
-  /// energy wins.
+  /// The search is by time whatever the objective; the race of the finalists is by it.
   Objective objective = Objective::time;
   int finalists = 6;
   int compile_threads = 0;                       ///< 0 = all cores

@@ -11,8 +11,8 @@ struct Measurement;
 /// The quantity that a race minimises. A winner's row has the objective that it was chosen by.
 enum class Objective : std::uint8_t { time, energy };
 
-/// A candidate that takes more than this many times the best time is no finalist by time: a race
-/// changes a single measurement by a few percent, rarely by more.
+/// `within` of time: a race changes a single measurement by a few percent, rarely by more. Slower
+/// candidates are timed briefly, whatever the objective.
 inline constexpr double kFinalistsWithin = 1.10;
 
 /// One row of objectives(). A search proposes by time whatever the objective. Then finalists race,
@@ -21,10 +21,10 @@ struct ObjectiveInfo {
   Objective objective;
   std::string_view name;
   std::string_view help;
-  /// The quantity of one product; 0 or NaN where it was not measured. Null for time: the cost is
-  /// the median.
+  /// The quantity to minimise, of one product, in any unit: values are only compared with one
+  /// another. 0 or NaN where it was not measured; without it no finalist wins. Null for time.
   double (*cost)(const Measurement&);
-  bool needs_energy;    ///< the race measures energy, which takes seconds
+  bool needs_energy;    ///< the race measures Measurement::energy_mj: 0.6 to 0.8 s a finalist, NVML
   double within;        ///< finalists take at most this many times the best time
   std::size_t others;   ///< the least number of finalists that differ from the fastest ones
   double equal_within;  ///< costs count as equal up to this relative difference

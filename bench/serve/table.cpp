@@ -146,7 +146,7 @@ ChoiceTimes time_choices(const Database& database, const DeviceInfo& device, con
   for (int i = 0; i < count; ++i) {
     const Problem problem = random_problem(kind, generator);
     all.push_back(us_of([&] {
-      resolve(
+      resolve_with_portfolio(
           stored, [&] { return &portfolio; }, problem);
     }));
   }

@@ -55,7 +55,7 @@ std::vector<Answer> answers_for(const std::optional<Database>& database,
     for (const std::string& line : resolver.notes()) warn(line);
     const auto shipped = [&portfolio] { return &portfolio; };
     for (const Problem& problem : problems_of(options.problems, subject.info, winners)) {
-      answers.push_back({subject, problem, resolve(resolver, shipped, problem)});
+      answers.push_back({subject, problem, resolve_with_portfolio(resolver, shipped, problem)});
       Resolution& answer = answers.back().resolution;
       const std::string off =
           answer.kind == MatchKind::predicted ? resolver.how_far_off(problem) : "";

@@ -145,7 +145,7 @@ MathMode mode_within(const Problem& problem, double accuracy, const DeviceInfo& 
     return portfolio_corrections(kind, device);
   });
   return fastest_within(problem, accuracy, device, [&](const Problem& asked) {
-    return resolve(
+    return resolve_with_portfolio(
         resolver, [&] { return &portfolio; }, asked);
   });
 }

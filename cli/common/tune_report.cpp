@@ -84,7 +84,7 @@ RateUnit common_rate_unit(const std::vector<Tuned>& results) {
 std::string why_no_winner(const TuneResult& result) {
   if (result.interrupted) return "interrupted before any was found";
   if (result.failure && result.failure->kind() == ErrorKind::unsupported)
-    return "none chosen: no energy was measured";
+    return "none chosen: the quantity to minimise was not measured";
   if (result.failure) return "none found: faults of the system";
   if (result.waited > 0 && result.evaluated == 0)
     return "none found: another process compiles the kernels";

@@ -218,15 +218,6 @@ bool is_newer(const KernelTemplate& kernel, const Configuration& configuration) 
   });
 }
 
-/// Whether the record lacks a parameter or has a value that no longer exists.
-bool is_older(const KernelTemplate& kernel, const Configuration& configuration) {
-  return std::any_of(
-      kernel.parameters.begin(), kernel.parameters.end(), [&](const Parameter& parameter) {
-        const int* value = configuration.find(parameter.name);
-        return !value || std::count(parameter.values.begin(), parameter.values.end(), *value) == 0;
-      });
-}
-
 /// Decides whether a record was made from the current sources. Undecidable records count as
 /// current: rows of a newer version, and all rows whose compiler is missing.
 class Sources {
@@ -235,7 +226,7 @@ class Sources {
     const KernelTemplate* kernel = known_template(record.candidate.kernel_template);
     const Configuration& configuration = record.candidate.configuration;
     if (!kernel || is_newer(*kernel, configuration)) return true;
-    if (is_older(*kernel, configuration)) return false;
+    if (!bad_values(*kernel, configuration).empty()) return false;  // an older version wrote it
     try {
       const DeviceInfo info = nominal_from_key(record.gpu);
       const ImageStore store(nullptr, nullptr, &compiler_for(info.target));

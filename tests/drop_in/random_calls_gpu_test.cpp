@@ -29,7 +29,7 @@ void compile(const std::vector<Problem>& problems, const DeviceInfo& info, Image
   std::vector<Job> jobs;
   std::set<KernelSpec> kernels;
   for (const Problem& problem : problems) {
-    const Candidate candidate = resolve(
+    const Candidate candidate = resolve_with_portfolio(
                                     stored, [&] { return &portfolio; }, problem)
                                     .candidate;
     bool is_new = false;

@@ -262,13 +262,13 @@ TEST(CheckCall, ReadsOperands) {
 TEST(AlignmentOf, LooksAtAddressLeadingDimensionAndStride) {
   Asked asked = good();
   asked.call.ldb = 8;
-  EXPECT_EQ(alignment_of(asked.problem, asked.call), (Alignment{16, 16, 8}));
+  EXPECT_EQ(call_alignment(asked.problem, asked.call), (Alignment{16, 16, 8}));
   asked.call.a = at(0x10008);
   asked.call.ldc = 7;
-  EXPECT_EQ(alignment_of(asked.problem, asked.call), (Alignment{8, 16, 4}));
+  EXPECT_EQ(call_alignment(asked.problem, asked.call), (Alignment{8, 16, 4}));
   asked.problem.batch = 2;
   asked.call.stride_b = 1;
-  EXPECT_EQ(alignment_of(asked.problem, asked.call), (Alignment{8, 4, 4}));
+  EXPECT_EQ(call_alignment(asked.problem, asked.call), (Alignment{8, 4, 4}));
 }
 
 }  // namespace

@@ -178,15 +178,15 @@ TEST(FarStridesOfACall, CountAsNotAligned) {
   call.lda = call.ldb = call.ldc = 64;
   call.stride_a = call.stride_b = call.stride_c = kFarElements - 4;
   EXPECT_FALSE(is_far(problem, call));
-  EXPECT_EQ(alignment_of(problem, call), (Alignment{16, 16, 16}));
+  EXPECT_EQ(call_alignment(problem, call), (Alignment{16, 16, 16}));
   call.stride_b = kFarElements;
   EXPECT_TRUE(is_far(problem, call));
-  EXPECT_EQ(alignment_of(problem, call), (Alignment{16, 4, 16}));
+  EXPECT_EQ(call_alignment(problem, call), (Alignment{16, 4, 16}));
   problem.batch = 1;
   EXPECT_FALSE(is_far(problem, call));
   call.ldc = kFarElements;
   EXPECT_TRUE(is_far(problem, call));
-  EXPECT_EQ(alignment_of(problem, call), (Alignment{16, 16, 4}));
+  EXPECT_EQ(call_alignment(problem, call), (Alignment{16, 16, 4}));
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ TEST(Portfolio, EveryShippedRecordIsValidOnItsGpu) {
 TEST(Portfolio, ServesWhatNothingStoredServes) {
   const Problem problem = problem_of(3000, 1777, 900);
   const Resolver stored({}, h200()), portfolio = portfolio_of(h200());
-  const Resolution match = resolve(
+  const Resolution match = resolve_with_portfolio(
       stored, [&] { return &portfolio; }, problem);
   EXPECT_EQ(match.kind, MatchKind::predicted);
   EXPECT_GT(match.predicted_us, 0);
@@ -52,7 +52,7 @@ TEST(Portfolio, ServesWhatNothingStoredServes) {
                                HasSubstr("expected to be the fastest")));
   EXPECT_FALSE(match.stale);
   // Even the portfolio's own problems are only predicted, because nothing was measured on this GPU.
-  EXPECT_EQ(resolve(
+  EXPECT_EQ(resolve_with_portfolio(
                 stored, [&] { return &portfolio; }, portfolio_for(h200()).front().problem)
                 .kind,
             MatchKind::predicted);
@@ -69,12 +69,12 @@ TEST(Portfolio, WhatIsStoredComesFirst) {
     ++asked;
     return &portfolio;
   };
-  EXPECT_EQ(resolve(stored, ask, problem).record->id, 1);
-  EXPECT_EQ(resolve(stored, ask, problem_of(500, 500, 500)).record->id, 1);
+  EXPECT_EQ(resolve_with_portfolio(stored, ask, problem).record->id, 1);
+  EXPECT_EQ(resolve_with_portfolio(stored, ask, problem_of(500, 500, 500)).record->id, 1);
   EXPECT_EQ(asked, 0);
   Problem other = problem;  // without a stored record of its types
   set_types(other, DType::bf16, DType::bf16, MathMode::strict);
-  EXPECT_EQ(resolve(stored, ask, other).record->id, 0);
+  EXPECT_EQ(resolve_with_portfolio(stored, ask, other).record->id, 0);
   EXPECT_EQ(asked, 1);
 }
 
@@ -85,10 +85,10 @@ TEST(Portfolio, IsAskedWhereOnlyAFarWinnerServes) {
   slow.record.gpu = gpu_key(h200());
   const Resolver stored({slow}, h200()), portfolio = portfolio_of(h200());
   const auto ask = [&] { return &portfolio; };
-  EXPECT_EQ(resolve(stored, ask, problem_of(64, 128, 64)).record->id, 1) << "near";
+  EXPECT_EQ(resolve_with_portfolio(stored, ask, problem_of(64, 128, 64)).record->id, 1) << "near";
   const Problem far = problem_of(4000, 4000, 4000);
-  EXPECT_EQ(resolve(stored, ask, far).record->origin, Origin::shipped);
-  EXPECT_EQ(resolve(
+  EXPECT_EQ(resolve_with_portfolio(stored, ask, far).record->origin, Origin::shipped);
+  EXPECT_EQ(resolve_with_portfolio(
                 stored, [] { return nullptr; }, far)
                 .record->id,
             1);

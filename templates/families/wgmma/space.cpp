@@ -267,17 +267,16 @@ std::vector<Parameter> parameters() {
       {"SPLIT_K",
        {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 64, 128},
        "clusters that share the k of a tile"},
-      {"STREAM_K",
-       {0, 1},
-       "stream-K: the last wave's tiles are shared out evenly",
-       {"no", "yes"},
-       true},
-      {"PROMOTE",
-       {0, 1, 2},
-       "ordinary additions sum the tiles of k, the instruction only within a tile; overlapped: "
-       "while the next tile is multiplied",
-       {"no", "yes", "overlapped"},
-       true},
+      added({"STREAM_K",
+             {0, 1},
+             "stream-K: the last wave's tiles are shared out evenly",
+             {"no", "yes"}}),
+      added(
+          {"PROMOTE",
+           {0, 1, 2},
+           "ordinary additions sum the tiles of k, the instruction only within a tile; overlapped: "
+           "while the next tile is multiplied",
+           {"no", "yes", "overlapped"}}),
       {"GROUP_M", {1, 2, 4, 8, 16}, "cluster rows that run together, for L2 (tile order)"},
   };
 }
