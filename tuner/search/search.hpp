@@ -16,10 +16,6 @@ std::unique_ptr<Strategy> make_local(const SearchSpace& space, std::uint64_t see
                                      const Predict& predict);
 std::unique_ptr<Strategy> make_model(const SearchSpace& space, std::uint64_t seed, bool brief,
                                      const Predict& predict);
-std::unique_ptr<Strategy> make_genetic(const SearchSpace& space, std::uint64_t seed, bool brief,
-                                       const Predict& predict);
-std::unique_ptr<Strategy> make_annealing(const SearchSpace& space, std::uint64_t seed, bool brief,
-                                         const Predict& predict);
 /// Proposes these candidates in order; exhaustive search also uses it.
 std::unique_ptr<Strategy> make_list(std::vector<Candidate> candidates);
 

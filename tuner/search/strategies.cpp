@@ -4,16 +4,15 @@
 #include "tilewise/error.hpp"
 #include "tuner/search/ordered.hpp"
 #include "tuner/search/search.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise {
 
 std::span<const StrategyInfo> strategies() {
-  static const std::array<StrategyInfo, 6> table{{
+  static const std::array<StrategyInfo, 4> table{{
       {"local", "the neighbours of the best, and what trees learn from the results", make_local,
        true},
       {"model", "the largest expected gain by a Gaussian process", make_model, false, true},
-      {"genetic", "children and neighbours of the fastest twenty", make_genetic},
-      {"annealing", "random neighbours, slower ones too while it is early", make_annealing},
       {"random", "random valid candidates, each once", make_random},
       {"exhaustive", "every valid candidate of a declared subspace, in order", make_exhaustive},
   }};
@@ -21,13 +20,11 @@ std::span<const StrategyInfo> strategies() {
 }
 
 const StrategyInfo& find_strategy(const std::string& name) {
-  std::string names;
-  for (const StrategyInfo& info : strategies()) {
+  for (const StrategyInfo& info : strategies())
     if (info.name == name) return info;
-    names += (names.empty() ? "" : ", ") + info.name;
-  }
-  throw Error(ErrorKind::invalid_argument,
-              "unknown strategy \"" + name + "\"; the strategies are " + names);
+  throw Error(ErrorKind::invalid_argument, "unknown strategy \"" + name +
+                                               "\"; the strategies are " +
+                                               join(strategies(), ", ", &StrategyInfo::name));
 }
 
 std::unique_ptr<Strategy> make_strategy(const std::string& name, const SearchSpace& space,
