@@ -3,7 +3,6 @@
 #include <cstring>
 #include <exception>
 #include <new>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -84,74 +83,38 @@ Matmul& checked(tilewise_matmul* handle) {
   return handle->matmul;
 }
 
+/// The enumerator of the same number: C's enums count as ours do.
+template <class Enum, class C>
+Enum enum_of(C value, C last, const std::string& what, const std::string& names) {
+  const int number = static_cast<int>(value);
+  if (number < 0 || number > static_cast<int>(last))
+    throw Error(ErrorKind::invalid_argument,
+                what + " " + std::to_string(number) + " is none of " + names);
+  return static_cast<Enum>(number);
+}
+template <class C, class Enum>
+constexpr bool same(C ours, Enum theirs) {
+  return static_cast<int>(ours) == static_cast<int>(theirs);
+}
+static_assert(same(TILEWISE_NT, Layout::nt) && same(TILEWISE_TT, Layout::tt));
+static_assert(same(TILEWISE_F64, DType::f64) && same(TILEWISE_BF16, DType::bf16) &&
+              same(TILEWISE_I32, DType::i32) && same(TILEWISE_E5M2, DType::e5m2));
+static_assert(same(TILEWISE_TF32, MathMode::tf32) && same(TILEWISE_FAST, MathMode::fast));
+static_assert(same(TILEWISE_RECORD, OnMiss::record) && same(TILEWISE_TUNE_ON_MISS, OnMiss::tune));
+
 Layout layout_of(tilewise_layout layout) {
-  switch (layout) {
-    case TILEWISE_NN:
-      return Layout::nn;
-    case TILEWISE_NT:
-      return Layout::nt;
-    case TILEWISE_TN:
-      return Layout::tn;
-    case TILEWISE_TT:
-      return Layout::tt;
-  }
-  throw Error(ErrorKind::invalid_argument,
-              "layout " + std::to_string(static_cast<int>(layout)) +
-                  " is none of TILEWISE_NN, TILEWISE_NT, TILEWISE_TN, TILEWISE_TT");
+  return enum_of<Layout>(layout, TILEWISE_TT, "layout",
+                         "TILEWISE_NN, TILEWISE_NT, TILEWISE_TN, TILEWISE_TT");
 }
 
-DType type_of(tilewise_type type, const char* of) {
-  switch (type) {
-    case TILEWISE_F32:
-      return DType::f32;
-    case TILEWISE_F64:
-      return DType::f64;
-    case TILEWISE_F16:
-      return DType::f16;
-    case TILEWISE_BF16:
-      return DType::bf16;
-    case TILEWISE_I8:
-      return DType::i8;
-    case TILEWISE_I32:
-      return DType::i32;
-    case TILEWISE_E4M3:
-      return DType::e4m3;
-    case TILEWISE_E5M2:
-      return DType::e5m2;
-  }
-  throw Error(ErrorKind::invalid_argument,
-              std::string(of) + " type " + std::to_string(static_cast<int>(type)) +
-                  " is none of TILEWISE_F32 .. TILEWISE_E5M2 (0 .. 7)");
+DType type_of(tilewise_type type, const std::string& of) {
+  return enum_of<DType>(type, TILEWISE_E5M2, of + " type",
+                        "TILEWISE_F32 .. TILEWISE_E5M2 (0 .. 7)");
 }
 
 MathMode mode_of(tilewise_math math) {
-  switch (math) {
-    case TILEWISE_STRICT:
-      return MathMode::strict;
-    case TILEWISE_TF32:
-      return MathMode::tf32;
-    case TILEWISE_F32X3:
-      return MathMode::f32x3;
-    case TILEWISE_FAST:
-      return MathMode::fast;
-  }
-  throw Error(ErrorKind::invalid_argument,
-              "math " + std::to_string(static_cast<int>(math)) +
-                  " is none of TILEWISE_STRICT, TILEWISE_TF32, TILEWISE_F32X3, TILEWISE_FAST");
-}
-
-tilewise_math mode_of(MathMode mode) {
-  switch (mode) {
-    case MathMode::strict:
-      return TILEWISE_STRICT;
-    case MathMode::tf32:
-      return TILEWISE_TF32;
-    case MathMode::f32x3:
-      return TILEWISE_F32X3;
-    case MathMode::fast:
-      return TILEWISE_FAST;
-  }
-  throw Error(ErrorKind::invalid_argument, "a mode that C has no name for");
+  return enum_of<MathMode>(math, TILEWISE_FAST, "math",
+                           "TILEWISE_STRICT, TILEWISE_TF32, TILEWISE_F32X3, TILEWISE_FAST");
 }
 
 // The sizes of the structs' first versions. No struct may have padding at its end, because an older
@@ -263,20 +226,6 @@ tilewise_status packed_by(tilewise_packed** packed, Pack pack) {
   });
 }
 
-std::string json_of(const Resolution& resolution) {
-  nlohmann::ordered_json json;
-  json["match"] = to_string(resolution.kind);
-  json["distance"] = resolution.distance;
-  json["stale"] = resolution.stale;
-  json["why"] = resolution.why;
-  json["predicted_us"] = resolution.predicted_us;
-  json["limited_by"] = resolution.limited_by;
-  json["candidate"] = nlohmann::ordered_json::parse(to_json(resolution.candidate));
-  json["record"] =
-      resolution.record ? nlohmann::ordered_json::parse(to_json(*resolution.record)) : nullptr;
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
 /// Copies a text for a function that takes a buffer and its capacity.
 void write_text(const std::string& from, const char* name, char* text, std::size_t capacity,
                 std::size_t* needed) {
@@ -291,20 +240,9 @@ void write_text(const std::string& from, const char* name, char* text, std::size
 }
 
 OnMiss on_miss_of(tilewise_on_miss on_miss) {
-  switch (on_miss) {
-    case TILEWISE_SERVE:
-      return OnMiss::serve;
-    case TILEWISE_RECORD:
-      return OnMiss::record;
-    case TILEWISE_ERROR_ON_MISS:
-      return OnMiss::error;
-    case TILEWISE_TUNE_ON_MISS:
-      return OnMiss::tune;
-  }
-  throw Error(ErrorKind::invalid_argument,
-              "on_miss is " + std::to_string(static_cast<int>(on_miss)) +
-                  "; it is TILEWISE_SERVE, TILEWISE_RECORD, TILEWISE_ERROR_ON_MISS or "
-                  "TILEWISE_TUNE_ON_MISS");
+  return enum_of<OnMiss>(on_miss, TILEWISE_TUNE_ON_MISS, "on_miss",
+                         "TILEWISE_SERVE, TILEWISE_RECORD, TILEWISE_ERROR_ON_MISS, "
+                         "TILEWISE_TUNE_ON_MISS");
 }
 
 MatmulOptions options_of(const tilewise_options* given) {
@@ -403,7 +341,7 @@ tilewise_status tilewise_prepare_range(tilewise_matmul* matmul, const tilewise_p
 tilewise_status tilewise_explain_problem(tilewise_matmul* matmul, const tilewise_problem* problem,
                                          char* text, size_t capacity, size_t* needed) {
   return guarded([&] {
-    write_text(json_of(resolution_of(checked(matmul), problem_of(problem))), "the explanation",
+    write_text(to_json(resolution_of(checked(matmul), problem_of(problem))), "the explanation",
                text, capacity, needed);
   });
 }
@@ -442,7 +380,8 @@ tilewise_status tilewise_fastest_within(tilewise_matmul* matmul, const tilewise_
                                         double accuracy, tilewise_math* math) {
   return guarded([&] {
     if (!math) throw Error(ErrorKind::invalid_argument, "where to put the mode is null");
-    *math = mode_of(checked(matmul).fastest_within(problem_of(problem), accuracy));
+    *math =
+        static_cast<tilewise_math>(checked(matmul).fastest_within(problem_of(problem), accuracy));
   });
 }
 

@@ -97,7 +97,8 @@ constexpr DType kF32 = DType::f32;
 
 }  // namespace
 
-MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& options) {
+MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& options,
+                      std::optional<Database> opened) {
   MatmulParts parts;
   const Target target = device ? device->info().target : Target{};
   parts.device = std::move(device);
@@ -116,7 +117,7 @@ MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& optio
     parts.bundle = Database::open(bundle, OpenMode::read_only, trust);
   }
   if (options.on_miss == OnMiss::tune) add_tuning(parts, options, path, trust);
-  parts.database = Database::open_if_any(path, trust);
+  parts.database = opened ? std::move(opened) : Database::open_if_any(path, trust);
   if (!parts.database && !parts.bundle) {
     std::string note =
         (is_there(path) ? "nothing is stored in the database " : "there is no database ") +
@@ -249,18 +250,12 @@ PackedOperand Matmul::pack(const Problem& problem, const Call& call, bool is_a) 
 
 PackedOperand Matmul::pack_a(const Problem& problem, const void* a, std::int64_t lda,
                              std::int64_t stride_a, Stream stream) {
-  Call call;
-  call.a = a, call.lda = lda, call.stride_a = stride_a;
-  call.stream = stream;
-  return pack(problem, call, true);
+  return pack(problem, {.a = a, .lda = lda, .stride_a = stride_a, .stream = stream}, true);
 }
 
 PackedOperand Matmul::pack_b(const Problem& problem, const void* b, std::int64_t ldb,
                              std::int64_t stride_b, Stream stream) {
-  Call call;
-  call.b = b, call.ldb = ldb, call.stride_b = stride_b;
-  call.stream = stream;
-  return pack(problem, call, false);
+  return pack(problem, {.b = b, .ldb = ldb, .stride_b = stride_b, .stream = stream}, false);
 }
 
 MathMode Matmul::fastest_within(const Problem& problem, double accuracy) const try {

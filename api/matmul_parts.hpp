@@ -1,7 +1,9 @@
 #pragma once
 #include <memory>
+#include <optional>
 
 #include "api/host_pointers/host_plan.hpp"
+#include "db/database.hpp"
 #include "device/device.hpp"
 #include "matmul/resolution.hpp"
 #include "matmul/serving_parts.hpp"
@@ -16,8 +18,9 @@ struct MatmulParts : ServingParts {
 };
 
 /// The parts for these options, on an open device. A missing database becomes a note; an unreadable
-/// one throws Error(database).
-MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& options);
+/// unreadable one throws Error(database). `opened`: the database of the options, where it is open.
+MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& options,
+                      std::optional<Database> opened = {});
 
 Matmul make_matmul(MatmulParts parts);
 

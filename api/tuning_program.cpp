@@ -20,8 +20,10 @@
 #include "matmul/resolve.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/decimal.hpp"
+#include "vocabulary/open_file.hpp"
 #include "vocabulary/problem_text.hpp"
 #include "vocabulary/spawn.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise {
 namespace {
@@ -53,8 +55,7 @@ std::vector<fs::path> usual_places() {
   if (const fs::path own = own_folder(); !own.empty())
     for (const char* from : {".", "../bin", "../../bin"})
       places.push_back((own / from / "autotune").lexically_normal());
-  const char* const path = std::getenv("PATH");
-  std::istringstream folders(path ? path : "");
+  std::istringstream folders(environment_variable("PATH"));
   for (std::string folder; std::getline(folders, folder, ':');)
     if (folder.starts_with('/')) places.push_back(fs::path(folder) / "autotune");
   return places;
@@ -71,30 +72,21 @@ std::string distrust_program(const fs::path& program) {
 }
 
 /// The program's standard error, in memory. The program's own children could keep a pipe open.
-class ErrorLog {
+class ErrorLog : public OpenFile {
  public:
-  ErrorLog() : file_(host::file_in_memory("autotune", host::Use::data)) {}
-  ErrorLog(const ErrorLog&) = delete;
-  ErrorLog& operator=(const ErrorLog&) = delete;
-  ~ErrorLog() {
-    if (file_ >= 0) close(file_);
-  }
-  int descriptor() const { return file_; }
+  ErrorLog() : OpenFile(host::file_in_memory("autotune", host::Use::data)) {}
   /// The last line of the last 4 KiB that is not empty.
   std::string last_line() const {
     char text[4096];
-    const off_t size = lseek(file_, 0, SEEK_END);
-    const ssize_t got =
-        pread(file_, text, sizeof text, std::max<off_t>(0, size - static_cast<off_t>(sizeof text)));
+    const off_t size = lseek(descriptor(), 0, SEEK_END);
+    const ssize_t got = pread(descriptor(), text, sizeof text,
+                              std::max<off_t>(0, size - static_cast<off_t>(sizeof text)));
     std::string line, last;
     for (std::istringstream lines(std::string(text, got > 0 ? static_cast<std::size_t>(got) : 0));
          std::getline(lines, line);)
       if (!line.empty()) last = line;
     return last;
   }
-
- private:
-  int file_;
 };
 
 /// Whether the program ends by `until`. Its status is 0 if the caller's process reaps children
@@ -149,8 +141,7 @@ fs::path find_autotune(const fs::path& named, Trust trust) {
       if (trust == Trust::owner) why = distrust_program(place);
       if (why.empty()) return place;
     }
-    searched += (searched.empty() ? "" : ", ") + place.string() +
-                (why.empty() ? "" : " (skipped: " + why + ")");
+    append(searched, place.string() + (why.empty() ? "" : " (skipped: " + why + ")"));
   }
   throw Error(ErrorKind::not_found,
               "on_miss is tune, and there is no program autotune (the option autotune names it); "

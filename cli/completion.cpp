@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "vocabulary/text.hpp"
+
 #include "cli/command.hpp"
 
 namespace tilewise::cli {
@@ -70,8 +72,6 @@ std::vector<Place> places_of(const CLI::App& root) {
   return places;
 }
 
-std::string joined(const std::vector<std::string>& parts) { return CLI::detail::join(parts, " "); }
-
 /// `text` in single quotes, with each apostrophe written as `apostrophe`.
 std::string quoted(const std::string& text, const std::string& apostrophe) {
   std::string result = "'";
@@ -112,12 +112,10 @@ std::string bash_script(const std::vector<Place>& places) {
     for (const Word& word : place.words)
       if (word.takes_value)
         text += "    '" + place.chain + " " + word.text + "') COMPREPLY=($(compgen -W '" +
-                joined(word.values) + "' -- \"$current\")); return ;;\n";
+                join(word.values, " ") + "' -- \"$current\")); return ;;\n";
   text += "  esac\n  case \"$chain\" in\n";
   for (const Place& place : places) {
-    std::vector<std::string> words;
-    for (const Word& word : place.words) words.push_back(word.text);
-    text += "    '" + place.chain + "') words='" + joined(words) + "' ;;\n";
+    text += "    '" + place.chain + "') words='" + join(place.words, " ", &Word::text) + "' ;;\n";
   }
   return text +
          "  esac\n"
@@ -148,7 +146,7 @@ std::string zsh_script(const std::vector<Place>& places) {
     for (const Word& word : place.words)
       if (word.takes_value)
         text += "    '" + place.chain + " " + word.text + "') " +
-                (word.values.empty() ? "_files" : "compadd -- " + joined(word.values)) +
+                (word.values.empty() ? "_files" : "compadd -- " + join(word.values, " ")) +
                 "; return ;;\n";
   text += "  esac\n  case \"$chain\" in\n";
   for (const Place& place : places) {
@@ -196,7 +194,7 @@ std::string fish_script(const std::vector<Place>& places) {
               : option  ? "-s " + word.text.substr(1)
                         : "-f -a '" + word.text + "'";
       if (word.takes_value)
-        line += word.values.empty() ? " -r" : " -x -a '" + joined(word.values) + "'";
+        line += word.values.empty() ? " -r" : " -x -a '" + join(word.values, " ") + "'";
       text += line + " -d " + quoted(word.help, "\\'") + "\n";
     }
   }
@@ -225,7 +223,7 @@ int run_completion(const CompletionCommand& options, const Output& output) {
                              : options.shell == "zsh" ? zsh_script(places)
                                                       : fish_script(places);
   if (output.json)
-    print_document(nlohmann::ordered_json{{"shell", options.shell}, {"script", script}}.dump(2));
+    print_document(Json{{"shell", options.shell}, {"script", script}});
   else
     print_exact_line(script);
   return kOk;

@@ -57,14 +57,10 @@ std::string version_text() {
   return "autotune " + std::string(tilewise::version_text()) + " (" + TILEWISE_BUILD_TYPE + ")";
 }
 
-std::string json_text(const nlohmann::ordered_json& document) {
-  return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
 int report(const std::string& kind, const std::string& message, int status, bool json) {
   std::cout.flush();
   print_complaint("error:", message);
-  if (json) print_document(json_text({{"error", {{"kind", kind}, {"message", message}}}}));
+  if (json) print_document(Json{{"error", {{"kind", kind}, {"message", message}}}});
   return status;
 }
 
@@ -73,7 +69,7 @@ int print_requested(const CLI::App& app, const CLI::Success& request, bool json)
   if (request.get_name() != "CallForVersion") {
     std::cout << wrapped_help(app.help(), help_width());
   } else if (json) {
-    print_document(json_text({{"build", TILEWISE_BUILD_TYPE}}));
+    print_document(Json{{"build", TILEWISE_BUILD_TYPE}});
   } else {
     print_line(version_text());
   }

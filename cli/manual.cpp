@@ -129,7 +129,7 @@ void setup(CLI::App& app, ManualCommand& options) {
 int run_manual(const ManualCommand& options, const Output& output) {
   const std::string page = manual_of(*options.root);
   if (output.json)
-    print_document(nlohmann::ordered_json{{"manual", page}}.dump(2));
+    print_document(Json{{"manual", page}});
   else
     print_exact_line(page);
   return kOk;

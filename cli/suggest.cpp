@@ -6,6 +6,7 @@
 
 #include "cli/command.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -50,11 +51,6 @@ const CLI::App* find_command(const CLI::App& app, const std::string& word) {
 
 bool is_option(const std::string& word) { return word.rfind("-", 0) == 0; }
 
-/// "tune, query, devices".
-std::string list_of(const std::vector<std::string>& names) {
-  return CLI::detail::join(names, ", ");
-}
-
 }  // namespace
 
 void refuse_unknown_command(const CLI::App& app, const std::vector<std::string>& words) {
@@ -69,7 +65,7 @@ void refuse_unknown_command(const CLI::App& app, const std::vector<std::string>&
       throw Error(ErrorKind::invalid_argument,
                   chain + "unknown subcommand '" + word + "'" +
                       (near.empty() ? "" : " (did you mean '" + near + "'?)") + "; there are " +
-                      list_of(names));
+                      join(names));
     }
     at = command;
     chain = word + ": ";
@@ -77,7 +73,7 @@ void refuse_unknown_command(const CLI::App& app, const std::vector<std::string>&
   const std::vector<std::string> names = command_names(*at);
   if (!names.empty())
     throw Error(ErrorKind::invalid_argument,
-                chain + "a subcommand is required; there are " + list_of(names));
+                chain + "a subcommand is required; there are " + join(names));
 }
 
 std::string suggestion(const CLI::App& app) {

@@ -14,6 +14,7 @@
 #include "db/sqlite.hpp"
 #include "db/trust.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/open_file.hpp"
 
 namespace tilewise {
 namespace {
@@ -27,10 +28,8 @@ constexpr std::size_t kApplicationIdAt = 68;
 /// The first bytes of a file, at most a header; fewer if the file is shorter or unreadable.
 std::string header_of(const fs::path& file) {
   std::array<char, kHeaderBytes> bytes{};
-  const int from = ::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-  if (from < 0) return "";
-  const ssize_t count = pread(from, bytes.data(), bytes.size(), 0);
-  close(from);
+  const OpenFile from(::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  const ssize_t count = pread(from.descriptor(), bytes.data(), bytes.size(), 0);
   return {bytes.data(), count > 0 ? static_cast<std::size_t>(count) : 0};
 }
 

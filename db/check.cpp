@@ -1,7 +1,6 @@
 #include <set>
 #include <utility>
 
-#include "db/kernel_text.hpp"
 #include "db/state.hpp"
 #include "db/tables.hpp"
 

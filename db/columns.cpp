@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tilewise/error.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise {
 namespace {
@@ -52,21 +53,12 @@ std::vector<double> parse_samples(const std::string& text) {
 }
 
 std::string Columns::definitions() const {
-  std::string text;
-  for (const Column& column : own_)
-    text += (text.empty() ? "" : ", ") + column.name + " " + column.definition;
-  return text;
+  return join(own_, ", ", [](const Column& x) { return x.name + " " + x.definition; });
 }
 
-std::string Columns::names() const {
-  std::string text;
-  for (const Column& column : own_) text += (text.empty() ? "" : ", ") + column.name;
-  return text;
-}
+std::string Columns::names() const { return join(own_, ", ", &Column::name); }
 
-void Columns::select(const std::string& expression) {
-  selected_ += (selected_.empty() ? "" : ", ") + expression;
-}
+void Columns::select(const std::string& expression) { append(selected_, expression); }
 
 void Columns::add(const std::string& name, const std::string& type, const std::string& fallback,
                   const Field& about) {

@@ -15,6 +15,7 @@
 
 #include "db/network_file_system.hpp"
 #include "db/trust.hpp"
+#include "vocabulary/open_file.hpp"
 
 namespace tilewise {
 namespace {
@@ -45,24 +46,18 @@ bool used_by_this_user(const fs::path& file) {
 
 /// Held while companions are deleted. When two processes find a foreign log, the second must not
 /// delete the first one's new log.
-class FolderLock {
+class FolderLock : OpenFile {
  public:
   explicit FolderLock(const fs::path& folder)
-      : folder_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+      : OpenFile(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-    while (folder_ >= 0 && !(held_ = flock(folder_, LOCK_EX | LOCK_NB) == 0) &&
+    while (is_open() && !(held_ = flock(descriptor(), LOCK_EX | LOCK_NB) == 0) &&
            std::chrono::steady_clock::now() < give_up)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  ~FolderLock() {
-    if (folder_ >= 0) close(folder_);
-  }
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
   bool held() const { return held_; }
 
  private:
-  int folder_;
   bool held_ = false;
 };
 

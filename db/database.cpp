@@ -51,17 +51,14 @@ IndexRepair::~IndexRepair() {
   }
 }
 
-Database::Database(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Database::Database(Database&&) noexcept = default;
-Database& Database::operator=(Database&&) noexcept = default;
-Database::~Database() = default;
+Database::Database(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
 Database Database::open(const std::filesystem::path& path, OpenMode mode, Trust trust) {
   const auto network = network_file_system_of(path);
   const bool write = mode == OpenMode::read_write;
   OpenedFile file =
       write ? open_for_writing(path, network, trust) : open_for_reading(path, network, trust);
-  Database database(std::make_unique<State>(std::move(file), Place(path), trust));
+  Database database(std::make_shared<State>(std::move(file), Place(path), trust));
   if (write) database.drop_dead_claims();
   return database;
 }
@@ -69,11 +66,11 @@ Database Database::open(const std::filesystem::path& path, OpenMode mode, Trust 
 std::optional<Database> Database::open_if_any(const std::filesystem::path& path, Trust trust) {
   auto file = open_for_reading_if_any(path, network_file_system_of(path), trust);
   if (!file) return std::nullopt;
-  return Database(std::make_unique<State>(std::move(*file), Place(path), trust));
+  return Database(std::make_shared<State>(std::move(*file), Place(path), trust));
 }
 
 Database Database::in_memory() {
-  return Database(std::make_unique<State>(open_in_memory(), Place(), Trust::owner));
+  return Database(std::make_shared<State>(open_in_memory(), Place(), Trust::owner));
 }
 
 /// Drops claims of ended processes. A database without room for the change remains readable.

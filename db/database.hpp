@@ -59,16 +59,23 @@ struct RecordFilter {
   std::optional<Problem> types = {};  ///< only records with the types and math mode of this problem
 };
 
+/// An image with the ids of the records that launch it.
+struct StoredImage {
+  Image image;
+  std::vector<std::int64_t> records;
+};
+
 struct DatabaseCounts {
   std::int64_t records = 0, winners = 0, baselines = 0, images = 0, searches = 0, bytes = 0;
 };
 
-/// The SQLite file of records, winners, baselines, images and searches. One connection. Thread-safe
-/// (calls are serialised); any number of processes may have the file open: WAL, 30 s busy timeout,
-/// every add is committed when it returns. A row has a hash of its contents; a row that does not
-/// match its hash is damaged and is skipped with a warning. Every function throws Error(database)
-/// with the path and SQLite's message. These failures have their own message: a full disk, a
-/// corrupt file, a file that is not a database, a file deleted while open, a newer schema.
+/// The SQLite file of records, winners, baselines, images and searches. One connection, which
+/// copies share. Thread-safe (calls are serialised inside); any number of processes may have the
+/// file open: WAL, 30 s busy timeout, every add is committed when it returns. A row has a hash of
+/// its contents; a row that does not match it is damaged and is skipped with a warning. Every
+/// function throws Error(database) with the path and SQLite's message. These failures have their
+/// own message: a full disk, a corrupt file, a file that is no database, a file deleted while open,
+/// a newer schema.
 class Database {
  public:
   /// New files are private to the user (0600), and so are new folders (0700). Refuses files by
@@ -80,9 +87,6 @@ class Database {
                                              Trust trust = default_trust());
   /// ":memory:", for tests.
   static Database in_memory();
-  Database(Database&&) noexcept;
-  Database& operator=(Database&&) noexcept;
-  ~Database();
 
   const std::filesystem::path& path() const;
   bool read_only() const;
@@ -132,8 +136,7 @@ class Database {
   /// Quarantines a winner; an empty `why` lifts it. No effect when the record is not a winner.
   void quarantine(std::int64_t record_id, const std::string& why);
 
-  // general records
-  // --------------------------------------------------------------------------------
+  // general records -------------------------------------------------------------------------------
   /// Makes the record the general one of its problem and GPU. It serves other sizes, since the
   /// winner's kernel may be specialised on its size. Throws Error(invalid_argument) for a record
   /// that is not ok or does not exist.
@@ -216,28 +219,24 @@ class Database {
     std::string not_done;  ///< the part that a full disk prevented; otherwise empty
   };
   Pruned prune(const std::vector<std::string>& current_source_hashes = {});
-  /// The rows of a GPU (empty: all) as JSON {"format":"tilewise","version":1,...}, optionally with
-  /// images in base64. `left_out`: the number of unreadable rows (damaged or of a newer version).
-  std::string export_json(const std::string& gpu = "", bool with_images = false,
-                          std::int64_t* left_out = nullptr) const;
-  struct Imported {
-    std::int64_t records = 0;         ///< new records
-    std::int64_t images = 0;          ///< imported
-    std::int64_t images_skipped = 0;  ///< in the text, not imported
-  };
-  /// Imports the text of export_json(). Imported records have origin `imported`, whatever the text
-  /// has, and never replace a record or winner measured here. The later of two imported records
-  /// stays; an imported winner is replaced by one of the same objective that is faster by more than
-  /// the spread, or takes less energy. Searches are not imported. Images are imported only
-  /// `with_images` and with a matching hash. Unknown parameters and templates are kept. On bad
-  /// input, throws Error(invalid_argument) and imports nothing.
-  Imported import_json(const std::string& text, bool with_images = false);
+  /// The rows of a GPU (empty: all) but its images as JSON {"format":"tilewise","version":1,...}.
+  /// `left_out`: the number of unreadable rows (damaged or of a newer version).
+  std::string export_json(const std::string& gpu = "", std::int64_t* left_out = nullptr) const;
+  /// All images, for import_json() into another database. `left_out` as in export_json().
+  std::vector<StoredImage> stored_images(std::int64_t* left_out = nullptr) const;
+  /// Imports the text of export_json(), and the stored_images() of the same database. Returns the
+  /// number of new records. Imported records have origin `imported`, whatever the text says, and
+  /// never replace a record or winner measured here. Of two imported records the later stays; an
+  /// imported winner is replaced by one of the same objective that is faster by more than the
+  /// spread, or takes less energy. Searches are not imported. Unknown parameters and templates stay
+  /// as they are. Throws Error(invalid_argument) on bad input; nothing is imported then.
+  std::int64_t import_json(const std::string& text, const std::vector<StoredImage>& images = {});
 
  private:
   struct State;
   void drop_dead_claims();
-  explicit Database(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit Database(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace tilewise

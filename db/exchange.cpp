@@ -1,18 +1,16 @@
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "db/base64.hpp"
 #include "db/import_checks.hpp"
-#include "db/kernel_text.hpp"
 #include "db/state.hpp"
 #include "db/tables.hpp"
 
 // The JSON form of a database: {"format": "tilewise", "version": 1, "records": [...], "winners":
-// [...], "general": [...], "baselines": [...], "searches": [...], "devices": [...], "images":
-// [...]}. Winners, general records and images refer to records by id; an import assigns new ids.
+// [...], "general": [...], "baselines": [...], "searches": [...], "devices": [...]}. Winners and
+// general records refer to records by their ids; an import assigns new ids. Images are exchanged
+// between databases alone.
 namespace tilewise {
 namespace {
 
@@ -27,61 +25,22 @@ Error bad_import(const std::string& why) {
 
 // Out ---------------------------------------------------------------------------------------------
 
-/// A stored image with the ids of its records.
-struct StoredImage {
-  Image image;
-  std::string hash;
-  std::vector<std::int64_t> records;
-};
-
-/// The text for an export; replaces invalid UTF-8.
-std::string as_utf8(const std::string& text) {
-  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace))
-      .get<std::string>();
-}
-
-Json image_json(const StoredImage& stored) {
-  Image image = stored.image;
-  image.log = as_utf8(image.log);
-  return {{"kernel", to_string(image.kernel)},
-          {"target", to_string(image.target)},
-          {"launch_revision", image.launch_revision},
-          {"source_hash", image.source_hash},
-          {"registers", image.usage.registers},
-          {"spill_bytes", image.usage.spill_bytes},
-          {"static_shared_bytes", image.usage.static_shared_bytes},
-          {"stack_bytes", image.usage.stack_bytes},
-          {"compile_ms", image.compile_ms},
-          {"log", image.log},
-          {"binary", to_base64(image.binary)},
-          {"hash", row_hash(image)},
-          {"records", stored.records}};
-}
-
 StoredImage read_stored_image(Query& row) {
   StoredImage stored;
   stored.image = read_image(row);
-  std::string refused, records;
-  row.read(stored.image.log, stored.image.binary, stored.hash, refused, records);
-  if (!refused.empty())
-    throw DamagedRow("the image of " + to_string(stored.image.kernel) +
-                     " is set aside: " + refused);
-  require_hash(stored.image, stored.hash, "the image of " + to_string(stored.image.kernel));
+  std::string hash, refused, records;
+  row.read(stored.image.log, stored.image.binary, hash, refused, records);
+  const std::string name = "the image of " + to_string(stored.image.kernel);
+  if (!refused.empty()) throw DamagedRow(name + " is set aside: " + refused);
+  require_hash(stored.image, hash, name);
   stored.records = Json::parse(records).get<std::vector<std::int64_t>>();
   return stored;
 }
 
-/// A GPU's images: those of its records, and those with a matching launch revision and no record.
-const std::string kImageCondition =
-    " WHERE ?1 = '' OR id IN (SELECT image_id FROM record_images WHERE record_id IN (SELECT id "
-    "FROM records WHERE gpu = ?1)) OR (id NOT IN (SELECT image_id FROM record_images) AND "
-    "launch_revision IN (SELECT launch_revision FROM records WHERE gpu = ?1))";
 const std::string kImages =
     "SELECT " + kImageColumns +
     ", log, binary, hash, refused, (SELECT json_group_array(record_id) FROM record_images WHERE "
-    "image_id = images.id AND (?1 = '' OR record_id IN (SELECT id FROM records WHERE gpu = ?1))) "
-    "FROM images" +
-    kImageCondition + " ORDER BY kernel, target, launch_revision";
+    "image_id = images.id) FROM images ORDER BY kernel, target, launch_revision";
 const std::string kSearches =
     "SELECT " + kSearchColumns + " FROM " + kSearchTables + " WHERE ? IN (s.gpu, '') ORDER BY s.id";
 const std::string kRecords =
@@ -120,7 +79,6 @@ struct Contents {
   std::vector<ImportedWinner> winners;
   std::vector<std::int64_t> general;  // ids in the text
   std::vector<Baseline> baselines;
-  std::vector<StoredImage> images;
   std::vector<DeviceFacts> devices;
 };
 
@@ -149,31 +107,6 @@ DeviceFacts device_from(const Json& json) {
   DeviceFacts facts = device_facts_from_json(json.dump());
   check_imported(facts);
   return facts;
-}
-
-StoredImage image_from(const Json& json) {
-  StoredImage stored;
-  Image& image = stored.image;
-  image.kernel = parse_kernel(json.at("kernel").get<std::string>());
-  image.target = parse_target(json.at("target").get<std::string>());
-  json.at("launch_revision").get_to(image.launch_revision);
-  json.at("source_hash").get_to(image.source_hash);
-  json.at("registers").get_to(image.usage.registers);
-  json.at("spill_bytes").get_to(image.usage.spill_bytes);
-  json.at("static_shared_bytes").get_to(image.usage.static_shared_bytes);
-  json.at("stack_bytes").get_to(image.usage.stack_bytes);
-  json.at("compile_ms").get_to(image.compile_ms);
-  json.at("log").get_to(image.log);
-  image.binary = from_base64(json.at("binary").get<std::string>());
-  json.at("records").get_to(stored.records);
-  check_imported(image);
-  // Exports of older versions have no hash: the kernel of such an image is compiled again.
-  stored.hash = json.value("hash", "");
-  if (!stored.hash.empty() && row_hash(image) != stored.hash)
-    throw Error(ErrorKind::invalid_argument, "the image of " + to_string(image.kernel) + " for " +
-                                                 to_string(image.target) +
-                                                 " does not match its hash: it is damaged");
-  return stored;
 }
 
 /// Every item of the array json[key], read by `read`; empty without the key.
@@ -246,7 +179,6 @@ Contents parse_import(const std::string& text) {
   data.winners = items(json, "winners", winner_from);
   data.general = items(json, "general", [](const Json& id) { return id.get<std::int64_t>(); });
   data.baselines = items(json, "baselines", baseline_from);
-  data.images = items(json, "images", image_from);
   data.devices = items(json, "devices", device_from);
   check_references(data);
   check_general(data);
@@ -350,8 +282,7 @@ void import_image(const Connection& db, const StoredImage& stored,
 
 }  // namespace
 
-std::string Database::export_json(const std::string& gpu, bool with_images,
-                                  std::int64_t* left_out) const {
+std::string Database::export_json(const std::string& gpu, std::int64_t* left_out) const {
   const std::lock_guard lock(state_->mutex);
   const Connection& db = state_->connection;
   Transaction transaction(db, Transaction::Kind::read);
@@ -365,9 +296,7 @@ std::string Database::export_json(const std::string& gpu, bool with_images,
     for (const auto& row : state_->rows(query, what, read)) json[key].push_back(form(row));
     written += static_cast<std::int64_t>(json[key].size());
     // Counts only the table: a join would omit rows with a dangling reference.
-    const bool has_gpu = key != std::string("images");
-    Query count = db.query(std::string("SELECT count(*) FROM ") + key +
-                           (has_gpu ? " WHERE ?1 IN (gpu, '')" : kImageCondition));
+    Query count = db.query(std::string("SELECT count(*) FROM ") + key + " WHERE ? IN (gpu, '')");
     if (count.bind(gpu).step()) stored += count.next<std::int64_t>();
   };
   const auto parsed = [](const auto& value) { return Json::parse(to_json(value)); };
@@ -378,25 +307,35 @@ std::string Database::export_json(const std::string& gpu, bool with_images,
   put("baselines", kBaselines, "baseline", read_baseline, parsed);
   put("searches", kSearches, "search", read_search, parsed);
   put("devices", kDevices, "row of devices", read_device, parsed);
-  if (with_images) put("images", kImages, "image", read_stored_image, image_json);
   if (left_out) *left_out = stored - written;
   // A compiler's messages may have invalid UTF-8, which is replaced.
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-Database::Imported Database::import_json(const std::string& text, bool with_images) {
-  const Contents data = parse_import(text);
+std::vector<StoredImage> Database::stored_images(std::int64_t* left_out) const {
   const std::lock_guard lock(state_->mutex);
-  Imported imported;
+  Query query = state_->connection.query(kImages);
+  auto images = state_->rows(query, "image", read_stored_image);
+  if (left_out)
+    *left_out = state_->connection.integer("SELECT count(*) FROM images") - std::ssize(images);
+  return images;
+}
+
+std::int64_t Database::import_json(const std::string& text,
+                                   const std::vector<StoredImage>& images) {
+  const Contents data = parse_import(text);
+  for (const StoredImage& stored : images) check_imported(stored.image);
+  const std::lock_guard lock(state_->mutex);
+  std::int64_t added = 0;
   state_->write([&](const Connection& db) {
-    imported = {};
+    added = 0;
     std::map<std::int64_t, std::int64_t> ids;  // id in the text -> id in this database
     for (const Record& record : data.records) {
       const auto stored = find_record(db, record);
       const bool wanted =
           !stored || (!stored->measured_here && stored->date < record.environment.date);
       ids[record.id] = wanted ? put_record(db, record) : stored->id;
-      imported.records += stored ? 0 : 1;
+      added += stored ? 0 : 1;
     }
     for (const ImportedWinner& winner : data.winners) {
       import_winner(db, winner, ids.at(winner.record_id));
@@ -405,13 +344,9 @@ Database::Imported Database::import_json(const std::string& text, bool with_imag
     for (const Baseline& baseline : data.baselines) put_baseline(db, baseline, Replace::never);
     for (const DeviceFacts& facts : data.devices)
       if (!has_device(db, facts.gpu)) put_device(db, facts);
-    for (const StoredImage& image : data.images) {
-      const bool taken = with_images && !image.hash.empty();
-      if (taken) import_image(db, image, ids);
-      ++(taken ? imported.images : imported.images_skipped);
-    }
+    for (const StoredImage& image : images) import_image(db, image, ids);
   });
-  return imported;
+  return added;
 }
 
 }  // namespace tilewise

@@ -1,31 +1,25 @@
 #include <pwd.h>
 #include <unistd.h>
 
-#include <cstdlib>
-
 #include "db/database.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
-
 /// The user's home directory: HOME, otherwise from the system's user table; empty without either.
 fs::path home() {
-  if (const std::string home = environment("HOME"); !home.empty()) return home;
+  if (const std::string home = environment_variable("HOME"); !home.empty()) return home;
   const passwd* user = getpwuid(getuid());
   return user && user->pw_dir ? user->pw_dir : "";
 }
 
 /// A base directory of the XDG specification, which ignores relative values.
 fs::path base_directory(const char* variable, const char* below_home) {
-  const fs::path base = environment(variable);
+  const fs::path base = environment_variable(variable);
   if (base.is_absolute()) return base;
   const fs::path at_home = home();
   return at_home.is_absolute() ? at_home / below_home : fs::path();
@@ -40,7 +34,7 @@ fs::path standard_path() {
 
 fs::path default_database_path(const std::string& option) {
   if (!option.empty()) return option;
-  if (const std::string path = environment("TILEWISE_DB"); !path.empty()) return path;
+  if (const std::string path = environment_variable("TILEWISE_DB"); !path.empty()) return path;
   const fs::path path = standard_path();
   if (path.empty()) {
     throw Error(ErrorKind::database,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tilewise/error.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise {
 namespace {
@@ -26,10 +27,7 @@ std::vector<std::string> names_in(std::string_view list) {
 
 /// "m = ? AND n = ?", with `between` = " AND ".
 std::string each(const std::string& names, const std::string& between) {
-  std::string text;
-  for (const std::string& name : names_in(names))
-    text += (text.empty() ? "" : between) + name + " = ?";
-  return text;
+  return join(names_in(names), between, [](const std::string& name) { return name + " = ?"; });
 }
 
 const std::string kEnvironmentNames = Columns::of<Environment>("e").names();
@@ -100,15 +98,12 @@ std::int64_t put_environment(const Connection& connection, const Environment& en
 }
 
 std::string marks(const std::string& names) {
-  std::string text;
-  for (std::size_t i = 0; i < names_in(names).size(); ++i) text += i == 0 ? "?" : ", ?";
-  return text;
+  return join(names_in(names), ", ", [](const std::string&) { return "?"; });
 }
 
 std::string upsert(const std::string& table, const std::string& keys, const std::string& names) {
-  std::string updates;
-  for (const std::string& name : names_in(names))
-    updates += (updates.empty() ? "" : ", ") + name + " = excluded." + name;
+  const std::string updates = join(
+      names_in(names), ", ", [](const std::string& name) { return name + " = excluded." + name; });
   return "INSERT INTO " + table + " (" + names + ") VALUES (" + marks(names) + ") ON CONFLICT (" +
          keys + ") DO UPDATE SET " + updates;
 }

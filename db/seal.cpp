@@ -1,7 +1,5 @@
 #include "db/seal.hpp"
 
-#include <sys/stat.h>
-
 #include "db/sqlite.hpp"
 #include "db/sqlite_error.hpp"
 

@@ -176,14 +176,17 @@ inline void Device::copy_rows_to_host(void* to, std::int64_t to_pitch, const voi
                  static_cast<const std::byte*>(from) + i * from_pitch, row_bytes, stream);
 }
 
-/// Device memory with an owner. Move-only; releasing never throws.
-class DeviceBuffer {
+/// Memory with an owner: of the device, or page-locked memory of the host. Move-only; releasing
+/// never throws.
+template <bool kOfHost>
+class OwnedMemory {
  public:
-  DeviceBuffer() = default;
-  DeviceBuffer(Device& device, std::int64_t bytes)
-      : device_(&device), pointer_(bytes > 0 ? device.allocate(bytes) : nullptr), bytes_(bytes) {}
-  DeviceBuffer(DeviceBuffer&& other) noexcept { *this = std::move(other); }
-  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
+  OwnedMemory() = default;
+  OwnedMemory(Device& device, std::int64_t bytes) : device_(&device), bytes_(bytes) {
+    if (bytes > 0) pointer_ = kOfHost ? device.allocate_host(bytes) : device.allocate(bytes);
+  }
+  OwnedMemory(OwnedMemory&& other) noexcept { *this = std::move(other); }
+  OwnedMemory& operator=(OwnedMemory&& other) noexcept {
     if (this != &other) {
       release();
       device_ = other.device_;
@@ -192,18 +195,39 @@ class DeviceBuffer {
     }
     return *this;
   }
-  ~DeviceBuffer() { release(); }
-  void* data() const { return pointer_; }
+  ~OwnedMemory() { release(); }
+  auto data() const {
+    if constexpr (kOfHost)
+      return static_cast<std::byte*>(pointer_);
+    else
+      return pointer_;
+  }
   std::int64_t bytes() const { return bytes_; }
 
  private:
   void release() noexcept {
-    if (pointer_) device_->free(pointer_);
+    if (pointer_) kOfHost ? device_->free_host(pointer_) : device_->free(pointer_);
     pointer_ = nullptr;
   }
   Device* device_ = nullptr;
   void* pointer_ = nullptr;
   std::int64_t bytes_ = 0;
+};
+using DeviceBuffer = OwnedMemory<false>;
+using HostBuffer = OwnedMemory<true>;
+
+/// A stream with an owner.
+class OwnedStream {
+ public:
+  explicit OwnedStream(Device& device) : device_(device), stream_(device.create_stream()) {}
+  OwnedStream(const OwnedStream&) = delete;
+  OwnedStream& operator=(const OwnedStream&) = delete;
+  ~OwnedStream() { device_.destroy_stream(stream_); }
+  Stream get() const { return stream_; }
+
+ private:
+  Device& device_;
+  Stream stream_;
 };
 
 /// Another library of matrix products, timed in the same run as our winners.

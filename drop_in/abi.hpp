@@ -1,5 +1,4 @@
 #pragma once
-#include <cstddef>
 #include <cstdint>
 
 /// The part of cuBLAS's binary interface that the drop-in answers, as plain values. The numbers are

@@ -1,6 +1,5 @@
 #include "drop_in/decision.hpp"
 
-#include <filesystem>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -12,7 +11,6 @@
 #include "matmul/prediction.hpp"
 #include "matmul/resolution.hpp"
 #include "matmul/resolve.hpp"
-#include "templates/cost_model.hpp"
 #include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/once.hpp"
@@ -32,6 +30,11 @@ MatmulOptions options_of(const std::string& device, bool compile) {
   options.compile_missing = compile;
   options.warn = [](const std::string&) {};  // an application's output is its own
   return options;
+}
+
+/// Empty without one. By a path from the root: the application may change its folder.
+std::optional<Database> open_database() {
+  return Database::open_if_any(absolute_path(default_database_path()));
 }
 
 /// Keeps layout, sizes, batch and types only.
@@ -61,14 +64,14 @@ bool Products::may_have(const Gemm& gemm) const {
   return keys_.contains(key);
 }
 
-std::optional<Products> products_to_answer(const Settings& settings) noexcept {
+std::optional<Products> products_to_answer(const Settings& settings,
+                                           std::optional<Database>& database) noexcept {
   if (settings.predict || settings.always || !settings.report.empty() || !settings.record.empty())
     return std::nullopt;
   try {
     std::vector<Problem> problems;
-    if (settings.on)
-      if (const auto database = Database::open_if_any(default_database_path()))
-        problems = database->problems_faster_than_baselines(kMeasured);
+    if (settings.on) database = open_database();
+    if (database) problems = database->problems_faster_than_baselines(kMeasured);
     return std::optional<Products>(std::in_place, problems);
   } catch (const std::exception&) {  // the first product that is checked reports the error
     return std::nullopt;
@@ -77,11 +80,8 @@ std::optional<Products> products_to_answer(const Settings& settings) noexcept {
 
 /// The database's contents when the device was first used.
 struct Answerer::Stored {
-  /// A process that only records needs no database and ignores a damaged one.
-  Stored(const std::string& which, bool with_database)
-      : opened(open_device(which)), device(opened.get()), gpu(gpu_key(device->info())) {
-    if (with_database) database = Database::open_if_any(default_database_path());
-  }
+  explicit Stored(const std::string& which)
+      : opened(open_device(which)), device(opened.get()), gpu(gpu_key(device->info())) {}
   std::unique_ptr<Device> opened;  ///< until the Matmul takes it
   Device* device;
   std::string gpu;
@@ -90,14 +90,18 @@ struct Answerer::Stored {
   std::vector<Baseline> all;  ///< all baselines of the GPU, for predictions
 };
 
-Answerer::Answerer(const std::string& device, const Settings& settings)
-    : stored_(std::make_unique<Stored>(device, settings.record.empty())),
+Answerer::Answerer(const std::string& device, const Settings& settings,
+                   std::optional<Database>& database)
+    : stored_(std::make_unique<Stored>(device)),
       predict_(settings.predict),
       always_(settings.always) {
+  // A process that only records needs no database, and goes on beside a damaged one.
+  if (!database && settings.record.empty()) database = open_database();
+  stored_->database = database;
   // No call of an application may wait for a compiler.
-  if (stored_->database || always_)
+  if (database || always_)
     matmul_ = std::make_unique<Matmul>(
-        make_matmul(parts_for(std::move(stored_->opened), options_of(device, always_))));
+        make_matmul(parts_for(std::move(stored_->opened), options_of(device, always_), database)));
 }
 Answerer::~Answerer() = default;
 

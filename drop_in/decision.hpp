@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "db/database.hpp"
 #include "device/device.hpp"
 #include "drop_in/product.hpp"
 #include "drop_in/settings.hpp"
@@ -34,14 +35,16 @@ class Products {
 
 /// All products that a record may answer, except damaged rows. Other products are passed through
 /// without a further check, at a fraction of its cost. Empty if other products may be answered too,
-/// if each product counts (a report, a record), or if the database cannot be read.
-std::optional<Products> products_to_answer(const Settings& settings) noexcept;
+/// product counts (a report, a record), and where the database cannot be read. Opens `database`.
+std::optional<Products> products_to_answer(const Settings& settings,
+                                           std::optional<Database>& database) noexcept;
 
 /// One device: its Matmul, and the decisions from its database.
 class Answerer {
  public:
-  /// `device`: see MatmulOptions::device. Throws the errors of Matmul's constructor.
-  Answerer(const std::string& device, const Settings& settings);
+  /// `device` as MatmulOptions::device. Opens `database` where it is empty, and shares it. Throws
+  /// what Matmul's constructor does.
+  Answerer(const std::string& device, const Settings& settings, std::optional<Database>& database);
   ~Answerer();
   Answerer(const Answerer&) = delete;
   Answerer& operator=(const Answerer&) = delete;

@@ -8,6 +8,7 @@
 #include "device/fork.hpp"
 #include "drop_in/signals.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise::drop_in {
 namespace {
@@ -23,25 +24,16 @@ struct Slot {
 };
 thread_local std::array<Slot, kRemembered> remembered;
 
-bool is_set(const char* name, const char* value) {
-  const char* found = std::getenv(name);
-  return found && std::string_view(found) == value;
-}
-std::string value_of(const char* name) {
-  const char* found = std::getenv(name);
-  return found ? found : "";
-}
-
 }  // namespace
 
 Settings settings_of_environment() {
   Settings settings;
-  settings.on = !is_set("TILEWISE_DROP_IN", "0");
-  settings.predict = is_set("TILEWISE_DROP_IN_PREDICT", "1");
-  settings.always = is_set("TILEWISE_DROP_IN_ALWAYS", "1");
-  settings.report = value_of("TILEWISE_DROP_IN_REPORT");
-  settings.record = value_of("TILEWISE_DROP_IN_RECORD");
-  settings.device = value_of("TILEWISE_DROP_IN_DEVICE");
+  settings.on = environment_variable("TILEWISE_DROP_IN") != "0";
+  settings.predict = environment_variable("TILEWISE_DROP_IN_PREDICT") == "1";
+  settings.always = environment_variable("TILEWISE_DROP_IN_ALWAYS") == "1";
+  settings.report = environment_variable("TILEWISE_DROP_IN_REPORT");
+  settings.record = environment_variable("TILEWISE_DROP_IN_RECORD");
+  settings.device = environment_variable("TILEWISE_DROP_IN_DEVICE");
   return settings;
 }
 
@@ -67,7 +59,7 @@ DropIn::DropIn(Settings settings)
 
 bool DropIn::may_answer(const Gemm& gemm) {
   if (generation_ != fork_generation()) return false;  // its readers may be gone
-  products_read_.call([this] { products_ = products_to_answer(settings_); });
+  products_read_.call([this] { products_ = products_to_answer(settings_, database_); });
   return !products_ || products_->may_have(gemm);
 }
 
@@ -80,7 +72,7 @@ OfDevice& DropIn::of_device(int device) {
   if (fresh) {
     found->second.failed = true;  // until it is made
     const std::string which = settings_.device.empty() ? "current" : settings_.device;
-    found->second.answerer = std::make_unique<Answerer>(which, settings_);
+    found->second.answerer = std::make_unique<Answerer>(which, settings_, database_);
     found->second.failed = false;
   }
   return found->second;

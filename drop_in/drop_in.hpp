@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -127,6 +128,7 @@ class DropIn {
   const std::uint32_t generation_;  ///< of the process that made this object
   Once products_read_;
   std::optional<Products> products_;  ///< read at the first product
+  std::optional<Database> database_;  ///< opened then, or with the first device under mutex_
   std::array<std::atomic<std::uint64_t>, kWhys> whys_{};
   std::atomic<bool> finished_{false};
   std::mutex mutex_;  // guards all below

@@ -11,7 +11,6 @@
 #include "drop_in/drop_in.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/decimal.hpp"
-#include "vocabulary/problem_text.hpp"
 
 namespace tilewise::drop_in {
 namespace {

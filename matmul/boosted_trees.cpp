@@ -166,7 +166,7 @@ namespace {
 
 // Bytes are in this machine's order: every machine with an NVIDIA GPU has the same.
 template <class T>
-void append(std::vector<std::uint8_t>& bytes, T value) {
+void append_bytes(std::vector<std::uint8_t>& bytes, T value) {
   const auto* first = reinterpret_cast<const std::uint8_t*>(&value);
   bytes.insert(bytes.end(), first, first + sizeof value);
 }
@@ -187,16 +187,16 @@ T take(std::span<const std::uint8_t>& bytes) {
 // its limit (in a leaf the value) and, except in a leaf, the distance to the right node.
 std::vector<std::uint8_t> BoostedTrees::to_bytes() const {
   std::vector<std::uint8_t> bytes;
-  append(bytes, mean_);
-  append(bytes, static_cast<std::uint32_t>(roots_.size()));
+  append_bytes(bytes, mean_);
+  append_bytes(bytes, static_cast<std::uint32_t>(roots_.size()));
   for (std::size_t t = 0; t < roots_.size(); ++t) {
     const std::size_t end = t + 1 < roots_.size() ? roots_[t + 1] : nodes_.size();
-    append(bytes, static_cast<std::uint16_t>(end - roots_[t]));
+    append_bytes(bytes, static_cast<std::uint16_t>(end - roots_[t]));
     for (std::size_t i = roots_[t]; i < end; ++i) {
       const Node& node = nodes_[i];
-      append(bytes, node.feature);
-      append(bytes, node.limit);
-      if (!node.is_leaf()) append(bytes, node.right);
+      append_bytes(bytes, node.feature);
+      append_bytes(bytes, node.limit);
+      if (!node.is_leaf()) append_bytes(bytes, node.right);
     }
   }
   return bytes;

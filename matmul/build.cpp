@@ -1,6 +1,5 @@
 #include "matmul/build.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "device/elf.hpp"

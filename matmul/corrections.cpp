@@ -7,7 +7,6 @@
 #include <set>
 #include <utility>
 
-#include "matmul/build.hpp"
 #include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/hash.hpp"

@@ -1,7 +1,6 @@
 #pragma once
 #include <atomic>
 #include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <memory>
 #include <shared_mutex>

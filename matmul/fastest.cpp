@@ -6,6 +6,7 @@
 
 #include "tilewise/error.hpp"
 #include "vocabulary/decimal.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise {
 namespace {
@@ -48,8 +49,7 @@ MathMode fastest_within(const Problem& problem, double accuracy, const DeviceInf
     Problem asked = problem;
     asked.math = mode;
     const double bound = error_bound(asked);
-    bounds +=
-        (bounds.empty() ? "" : ", ") + std::string(to_string(mode)) + " " + number_text(bound);
+    append(bounds, std::string(to_string(mode)) + " " + number_text(bound));
     if (!(bound <= accuracy) || !worth_it(mode, device)) continue;
     try {
       answers.push_back({mode, resolve(asked)});

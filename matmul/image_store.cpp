@@ -8,6 +8,7 @@
 #include "db/sqlite_error.hpp"
 #include "templates/sources.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise {
 namespace {
@@ -132,7 +133,7 @@ ImageStore::Made ImageStore::make_anew(const KernelSpec& kernel, const Target& t
 void ImageStore::keep(Made& made) const {
   if (!cache_ || !made.image) return;
   if (const std::string why = cache_->put(*made.image); !why.empty())
-    made.log += (made.log.empty() ? "not kept: " : "\nnot kept: ") + why;
+    append(made.log, "not kept: " + why, "\n");
 }
 
 ImageStore::Made ImageStore::compile(const KernelSpec& kernel, const Target& target,

@@ -1,11 +1,8 @@
 #pragma once
-#include <chrono>
 #include <functional>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "db/database.hpp"
 #include "db/image_cache.hpp"

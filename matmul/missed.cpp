@@ -8,26 +8,19 @@
 #include <cerrno>
 #include <cstring>
 
+#include "vocabulary/open_file.hpp"
+
 namespace tilewise {
 namespace {
 
 /// An open, locked file. The destructor closes it, which releases the lock.
-class LockedFile {
+class LockedFile : public OpenFile {
  public:
   explicit LockedFile(const std::filesystem::path& path)
-      : descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {
-    while (descriptor_ >= 0 && flock(descriptor_, LOCK_EX) != 0)
+      : OpenFile(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {
+    while (is_open() && flock(descriptor(), LOCK_EX) != 0)
       if (errno != EINTR) break;
   }
-  LockedFile(const LockedFile&) = delete;
-  LockedFile& operator=(const LockedFile&) = delete;
-  ~LockedFile() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  int descriptor() const { return descriptor_; }
-
- private:
-  int descriptor_;
 };
 
 }  // namespace
@@ -62,7 +55,7 @@ std::string MissedProblems::add(const Problem& problem) {
 std::string MissedProblems::append(const std::string& line) const {
   const LockedFile file(file_);
   struct stat status {};
-  if (file.descriptor() < 0 || fstat(file.descriptor(), &status) != 0) return std::strerror(errno);
+  if (!file.is_open() || fstat(file.descriptor(), &status) != 0) return std::strerror(errno);
   if (!S_ISREG(status.st_mode)) return "it is no regular file";
   const std::string text = (status.st_size == 0 ? missed_heading() + "\n" : "") + line + "\n";
   if (static_cast<std::size_t>(status.st_size) + text.size() > kMostBytes)

@@ -1,13 +1,9 @@
 #include "matmul/portfolio.hpp"
 
-#include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <utility>
 
 #include "db/base64.hpp"
-#include "matmul/build.hpp"
 #include "matmul/embedded_portfolios.hpp"
 #include "matmul/prediction.hpp"
 #include "templates/kernel_template.hpp"

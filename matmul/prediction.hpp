@@ -3,7 +3,6 @@
 #include <functional>
 #include <optional>
 #include <set>
-#include <vector>
 
 #include "templates/cost_model.hpp"
 #include "templates/kernel_template.hpp"

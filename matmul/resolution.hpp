@@ -22,4 +22,8 @@ struct Resolution {
 /// The public form of the resolution of `problem`.
 Match match_of(const Resolution& resolution, const Problem& problem);
 
+/// {"match", "distance", "stale", "why", "predicted_us", "limited_by", "candidate", "record" or
+/// null}.
+std::string to_json(const Resolution& resolution);
+
 }  // namespace tilewise

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -13,7 +12,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "matmul/build.hpp"
 #include "templates/cost_model.hpp"
 #include "templates/kernel_template.hpp"
 #include "templates/sources.hpp"
@@ -21,6 +19,7 @@
 #include "vocabulary/decimal.hpp"
 #include "vocabulary/plan.hpp"
 #include "vocabulary/problem_text.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise {
 namespace {
@@ -84,8 +83,7 @@ std::string kinds_done(Problem problem, const DeviceInfo& device) {
   for (const ProductKind& kind : product_kinds()) {
     set_types(problem, kind.a, kind.c, kind.math);
     const auto can = [&](const KernelTemplate& kernel) { return kernel.supports(problem, device); };
-    if (std::any_of(catalog().begin(), catalog().end(), can))
-      kinds += (kinds.empty() ? "" : ", ") + kind_text(problem);
+    if (std::any_of(catalog().begin(), catalog().end(), can)) append(kinds, kind_text(problem));
   }
   return kinds;
 }
@@ -122,28 +120,6 @@ std::string device_option(const DeviceInfo& device) {
 bool same_types(const Problem& x, const Problem& y) {
   return x.a.type == y.a.type && x.b.type == y.b.type && x.c.type == y.c.type &&
          x.accumulator == y.accumulator && x.math == y.math;
-}
-
-Match match_of(const Resolution& resolution, const Problem& problem) {
-  Match match;
-  match.kind = resolution.kind;
-  match.problem = resolution.record ? resolution.record->problem : problem;
-  match.kernel_template = resolution.candidate.kernel_template;
-  match.configuration = resolution.candidate.configuration.text();
-  if (resolution.record) {
-    match.measured_at = resolution.record->environment.date;
-    if (const auto& measured = resolution.record->measurement) {
-      match.measured_us = measured->median_us;
-      match.measured_tflops = tflops_of(match.problem, measured->median_us);
-      match.spread = measured->spread;
-    }
-  }
-  match.stale = resolution.stale;
-  match.distance = resolution.distance;
-  match.predicted_us = resolution.predicted_us;
-  match.limited_by = resolution.limited_by;
-  match.why = resolution.why;
-  return match;
 }
 
 Resolver::Resolver(std::vector<Winner> winners, const DeviceInfo& device, std::string compiler,

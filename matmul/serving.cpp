@@ -6,7 +6,6 @@
 
 #include "matmul/packed_contents.hpp"
 #include "templates/kernel_template.hpp"
-#include "templates/sources.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/plan.hpp"
 #include "vocabulary/problem_text.hpp"

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tilewise/error.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise {
 
@@ -20,10 +21,8 @@ Stores::Stores(ServingParts& parts, const DeviceInfo& device, Warnings& warnings
   const std::vector<std::string> known = bundle_->gpus();
   const std::string gpu = gpu_key(device);
   if (std::find(known.begin(), known.end(), gpu) != known.end()) return;
-  std::string gpus;
-  for (const std::string& other : known) gpus += (gpus.empty() ? "" : ", ") + other;
   warnings.once("the bundle " + bundle_->path().string() + " has nothing for " + gpu +
-                "; it has: " + (gpus.empty() ? "nothing" : gpus));
+                "; it has: " + (known.empty() ? "nothing" : join(known)));
 }
 
 ImageCache* Stores::cache() {

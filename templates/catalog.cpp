@@ -1,5 +1,6 @@
 #include "templates/families/families.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise {
 
@@ -35,10 +36,8 @@ void add_template(KernelTemplate added) {
 
 const KernelTemplate& find_template(std::string_view name) {
   if (const KernelTemplate* kernel = known_template(name)) return *kernel;
-  std::string known;
-  for (const KernelTemplate& kernel : catalog()) known += (known.empty() ? "" : ", ") + kernel.name;
-  throw Error(ErrorKind::not_found,
-              "no kernel template '" + std::string(name) + "'; there are: " + known);
+  throw Error(ErrorKind::not_found, "no kernel template '" + std::string(name) + "'; there are: " +
+                                        join(catalog(), ", ", &KernelTemplate::name));
 }
 
 const KernelTemplate* known_template(std::string_view name) {

@@ -114,8 +114,6 @@ const KernelTemplate* known_template(std::string_view name);
 /// The launches of a candidate. Throws Error(not_found).
 Plan plan_of(const Candidate& candidate, const Problem& problem, const DeviceInfo& device);
 
-/// "1, 2, 4".
-std::string list_of(const std::vector<int>& values);
 /// "TILE_M=3 is not one of 1, 2, 4".
 std::string not_one_of(const std::string& name, int value, const std::vector<int>& allowed);
 

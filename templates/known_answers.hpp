@@ -1,6 +1,5 @@
 #pragma once
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>

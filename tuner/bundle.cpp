@@ -1,12 +1,10 @@
 #include "tuner/bundle.hpp"
 
 #include <map>
-#include <optional>
 #include <set>
 #include <utility>
 
 #include "db/seal.hpp"
-#include "matmul/build.hpp"
 #include "matmul/executable.hpp"
 #include "matmul/portfolio.hpp"
 #include "matmul/resolve.hpp"

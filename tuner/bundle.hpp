@@ -6,7 +6,6 @@
 
 #include "matmul/image_store.hpp"
 #include "tilewise/match.hpp"
-#include "vocabulary/record.hpp"
 
 /// Bundles: one file with the records that serve a list of problems, to ship with a program.
 namespace tilewise {

@@ -6,7 +6,6 @@
 #include <exception>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "matmul/build.hpp"

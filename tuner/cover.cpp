@@ -5,7 +5,6 @@
 #include <cmath>
 #include <exception>
 #include <limits>
-#include <map>
 #include <mutex>
 #include <set>
 #include <thread>

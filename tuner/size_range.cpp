@@ -7,6 +7,7 @@
 
 #include "tilewise/error.hpp"
 #include "vocabulary/decimal.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise {
 namespace {
@@ -90,12 +91,10 @@ bool Extents::fixed() const {
 }
 
 std::string Extents::text() const {
-  std::string text;
-  for (const Item& item : items_) {
-    text += (text.empty() ? "" : ",") + std::to_string(item.first);
-    if (item.first != item.last) text += ".." + std::to_string(item.last);
-  }
-  return text;
+  return join(items_, ",", [](const Item& item) {
+    return std::to_string(item.first) +
+           (item.first != item.last ? ".." + std::to_string(item.last) : "");
+  });
 }
 
 bool SizeRange::contains(const Problem& problem) const {

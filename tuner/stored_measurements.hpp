@@ -1,6 +1,5 @@
 #pragma once
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "matmul/image_store.hpp"

@@ -1,7 +1,5 @@
 #include "vocabulary/csv.hpp"
 
-#include <algorithm>
-
 #include "tilewise/error.hpp"
 
 namespace tilewise {

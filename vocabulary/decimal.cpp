@@ -26,4 +26,8 @@ std::string in_decimals(double value, int decimals) {
   return written(value, std::chars_format::fixed, decimals);
 }
 
+std::string in_exponent_form(double value, int decimals) {
+  return written(value, std::chars_format::scientific, decimals);
+}
+
 }  // namespace tilewise

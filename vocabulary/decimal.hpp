@@ -16,6 +16,8 @@ std::string in_digits(double value, int digits);
 std::string in_shortest_form(double value);
 /// `decimals` digits after the point: the conversion f of the C library.
 std::string in_decimals(double value, int decimals);
+/// The same in exponent form: the conversion e.
+std::string in_exponent_form(double value, int decimals);
 
 /// The number that makes up a whole text, without blanks before it or text after it; empty for
 /// other texts and for numbers out of range.

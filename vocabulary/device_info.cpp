@@ -6,6 +6,7 @@
 
 #include "tilewise/error.hpp"
 #include "vocabulary/decimal.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise {
 namespace {
@@ -133,10 +134,9 @@ DeviceInfo nominal_device(const Target& target) {
     return nominal.major == target.major && nominal.minor == target.minor;
   });
   if (row == kNominal.end()) {
-    std::string known;
-    for (const Nominal& nominal : kNominal) {
-      known += (known.empty() ? "" : ", ") + to_string(Target{nominal.major, nominal.minor});
-    }
+    const std::string known = join(kNominal, ", ", [](const Nominal& nominal) {
+      return to_string(Target{nominal.major, nominal.minor});
+    });
     throw Error(ErrorKind::unsupported,
                 "no facts are known of " + to_string(target) + "; there are facts of " + known);
   }

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
 
-#include "tilewise/error.hpp"
+#include "vocabulary/enum_names.hpp"
 
 namespace tilewise {
 namespace {
@@ -70,25 +69,9 @@ std::string_view to_string(DType type) { return dtype_info(type).name; }
 
 std::string_view to_string(MathMode mode) { return kMathModes.at(static_cast<std::size_t>(mode)); }
 
-DType parse_dtype(std::string_view name) {
-  std::string known;
-  for (const DTypeInfo& row : kTypes) {
-    if (row.name == name) return row.type;
-    known += (known.empty() ? "" : ", ") + std::string(row.name);
-  }
-  throw Error(ErrorKind::invalid_argument,
-              "unknown type \"" + std::string(name) + "\"; the types are: " + known);
-}
+DType parse_dtype(std::string_view name) { return parse_named<DType>(name, "type"); }
 
-MathMode parse_math_mode(std::string_view name) {
-  std::string known;
-  for (std::size_t i = 0; i < kMathModes.size(); ++i) {
-    if (kMathModes[i] == name) return static_cast<MathMode>(i);
-    known += (known.empty() ? "" : ", ") + std::string(kMathModes[i]);
-  }
-  throw Error(ErrorKind::invalid_argument,
-              "unknown math mode \"" + std::string(name) + "\"; the modes are: " + known);
-}
+MathMode parse_math_mode(std::string_view name) { return parse_named<MathMode>(name, "math mode"); }
 
 std::span<const ProductKind> product_kinds() { return kProducts; }
 

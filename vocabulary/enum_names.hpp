@@ -7,6 +7,7 @@
 #include "tilewise/error.hpp"
 #include "vocabulary/plan.hpp"
 #include "vocabulary/record.hpp"
+#include "vocabulary/text.hpp"
 
 // Names of enums: each enum has to_string() and values from 0 to kLast.
 namespace tilewise {
@@ -46,7 +47,7 @@ template <Enumeration Enum>
 std::string names_of(std::string_view separator = ", ") {
   std::string names;
   for (int i = 0; i <= static_cast<int>(kLast<Enum>); ++i)
-    names += std::string(i == 0 ? "" : separator) + std::string(to_string(static_cast<Enum>(i)));
+    append(names, to_string(static_cast<Enum>(i)), separator);
   return names;
 }
 

@@ -14,6 +14,7 @@
 #include "vocabulary/fields.hpp"
 #include "vocabulary/problem.hpp"
 #include "vocabulary/record.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise {
 namespace {
@@ -258,11 +259,8 @@ void read(const Reader& in, Extent& out) {
 using Types = std::array<DType, 4>;
 
 void write(Writer& out, const Types& types) {
-  std::string names(to_string(types[0]));
-  if (types != Types{types[0], types[0], types[0], types[0]}) {
-    for (std::size_t i = 1; i < 4; ++i) names += "," + std::string(to_string(types[i]));
-  }
-  out.json = names;
+  const bool alike = types == Types{types[0], types[0], types[0], types[0]};
+  out.json = alike ? std::string(to_string(types[0])) : join(types, ",");
 }
 
 void read(const Reader& in, Types& out) {

@@ -1,10 +1,8 @@
 #pragma once
-#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "tilewise/dtype.hpp"

@@ -6,19 +6,14 @@
 #include <string>
 
 #include "tilewise/error.hpp"
+#include "vocabulary/enum_names.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise {
 namespace {
 
 constexpr std::array<std::string_view, 4> kLayouts{"nn", "nt", "tn", "tt"};
 constexpr std::int64_t kLargestSize = std::int64_t{1} << 40;
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view blank = " \t\r\n";
-  const auto first = text.find_first_not_of(blank);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(blank) - first + 1);
-}
 
 [[noreturn]] void bad_size(std::string_view item, const std::string& why) {
   throw Error(ErrorKind::invalid_argument,
@@ -77,14 +72,7 @@ std::string types_text(const Problem& problem) {
 
 std::string_view to_string(Layout layout) { return kLayouts.at(static_cast<std::size_t>(layout)); }
 
-Layout parse_layout(std::string_view name) {
-  const auto found = std::find(kLayouts.begin(), kLayouts.end(), name);
-  if (found == kLayouts.end()) {
-    throw Error(ErrorKind::invalid_argument,
-                "unknown layout \"" + std::string(name) + "\"; the layouts are nn, nt, tn, tt");
-  }
-  return static_cast<Layout>(found - kLayouts.begin());
-}
+Layout parse_layout(std::string_view name) { return parse_named<Layout>(name, "layout"); }
 
 const ProductKind* product_kind(const Problem& problem) {
   for (const ProductKind& kind : product_kinds())
@@ -97,11 +85,10 @@ const ProductKind* product_kind(const Problem& problem) {
 void set_types(Problem& problem, DType operand, DType c, MathMode math) {
   const ProductKind* kind = find_product_kind(operand, c, math);
   if (!kind) {
-    std::string known;
-    for (const ProductKind& row : product_kinds()) {
-      known += (known.empty() ? "" : ", ") + std::string(to_string(row.a)) + " to " +
-               std::string(to_string(row.c)) + " " + std::string(to_string(row.math));
-    }
+    const std::string known = join(product_kinds(), ", ", [](const ProductKind& row) {
+      return join(std::array{to_string(row.a), to_string(row.c)}, " to ") + " " +
+             std::string(to_string(row.math));
+    });
     throw Error(ErrorKind::invalid_argument, "no product of " + std::string(to_string(operand)) +
                                                  " with results of " + std::string(to_string(c)) +
                                                  " in mode " + std::string(to_string(math)) +

@@ -1,6 +1,9 @@
 #include "vocabulary/problem_text.hpp"
 
+#include <array>
+
 #include "tilewise/error.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise {
 namespace {
@@ -38,8 +41,7 @@ std::string table_text(const Problem& problem) {
 }
 
 std::string alignment_text(const Alignment& alignment) {
-  return std::to_string(alignment.a) + "," + std::to_string(alignment.b) + "," +
-         std::to_string(alignment.c);
+  return join(std::array{alignment.a, alignment.b, alignment.c}, ",");
 }
 
 std::string kind_name(const ProductKind& kind) {
@@ -57,14 +59,11 @@ std::string kind_name(const Problem& problem) {
 }
 
 const ProductKind& parse_kind(std::string_view name) {
-  std::string known;
-  for (const ProductKind& kind : product_kinds()) {
+  for (const ProductKind& kind : product_kinds())
     if (kind_name(kind) == name) return kind;
-    known += (known.empty() ? "" : ", ") + kind_name(kind);
-  }
-  throw Error(
-      ErrorKind::invalid_argument,
-      "'" + std::string(name) + "' is no kind of product; there are all, or any of " + known);
+  throw Error(ErrorKind::invalid_argument,
+              "'" + std::string(name) + "' is no kind of product; there are all, or any of " +
+                  join(product_kinds(), ", ", [](const ProductKind& x) { return kind_name(x); }));
 }
 
 std::string problem_options(const Problem& problem) {

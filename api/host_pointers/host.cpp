@@ -1,7 +1,6 @@
 // Products on host pointers: small ones by one copy each way, others by tiles.
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <vector>
 
 #include "api/host_pointers/host_plan.hpp"
@@ -211,7 +210,7 @@ void Matmul::host(const Problem& asked, const Call& given) try {
   try {
     if (plan.shape.single) {
       if (fit->bytes() > device.free_memory()) kept.staging().free_device_memory();
-      std::unique_ptr<OwnStream> stream = kept.staging().take_stream(device);
+      std::unique_ptr<OwnedStream> stream = kept.staging().take_stream(device);
       multiply_at_once(device, stream->get(), plan, *executables.at(plan.problem_of({})), given);
       return kept.staging().put_back(std::move(stream));
     }

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "tilewise/error.hpp"
-#include "vocabulary/problem.hpp"
 
 namespace tilewise {
 namespace {

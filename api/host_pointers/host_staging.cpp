@@ -22,14 +22,12 @@ HostStaging::HostStaging(Device& device, const HostSettings& settings)
       device_(device),
       chunk_bytes_(settings.chunk_bytes),
       workers_(static_cast<std::size_t>(threads(settings))),
+      memory_(device, bytes(settings)),
       uploaders_(threads(settings) - 1),
       downloaders_(threads(settings) - 1) {
   for (Worker& worker : workers_)
     for (std::unique_ptr<Event>& event : worker.copied) event = device_.create_sleeping_event();
-  memory_ = static_cast<std::byte*>(device_.allocate_host(bytes(settings)));
 }
-
-HostStaging::~HostStaging() { device_.free_host(memory_); }
 
 /// The old memory is freed first, because both together may not fit.
 void* HostStaging::device_memory(std::int64_t bytes) {
@@ -47,7 +45,7 @@ HostStaging::Buffer HostStaging::to_upload(int worker) {
 HostStaging::Buffer HostStaging::to_download(int worker) { return buffer(worker, 2); }
 
 HostStaging::Buffer HostStaging::buffer(int worker, int which) {
-  return {memory_ + (3 * worker + which) * chunk_bytes_,
+  return {memory_.data() + (3 * worker + which) * chunk_bytes_,
           workers_[static_cast<std::size_t>(worker)].copied[which].get()};
 }
 
@@ -76,19 +74,19 @@ void HostStagingShelf::free_device_memory() {
   if (kept_) kept_->limit_device_memory(0);
 }
 
-std::unique_ptr<OwnStream> HostStagingShelf::take_stream(Device& device) {
+std::unique_ptr<OwnedStream> HostStagingShelf::take_stream(Device& device) {
   {
     const std::lock_guard lock(mutex_);
     if (!streams_.empty()) {
-      std::unique_ptr<OwnStream> stream = std::move(streams_.back());
+      std::unique_ptr<OwnedStream> stream = std::move(streams_.back());
       streams_.pop_back();
       return stream;
     }
   }
-  return std::make_unique<OwnStream>(device);
+  return std::make_unique<OwnedStream>(device);
 }
 
-void HostStagingShelf::put_back(std::unique_ptr<OwnStream> stream) {
+void HostStagingShelf::put_back(std::unique_ptr<OwnedStream> stream) {
   const std::lock_guard lock(mutex_);
   if (streams_.size() < kMostStreams) streams_.push_back(std::move(stream));
 }

@@ -11,20 +11,6 @@
 
 namespace tilewise {
 
-/// Owns a stream.
-class OwnStream {
- public:
-  explicit OwnStream(Device& device) : device_(device), stream_(device.create_stream()) {}
-  OwnStream(const OwnStream&) = delete;
-  OwnStream& operator=(const OwnStream&) = delete;
-  ~OwnStream() { device_.destroy_stream(stream_); }
-  Stream get() const { return stream_; }
-
- private:
-  Device& device_;
-  Stream stream_;
-};
-
 /// Resources that one product on host pointers leaves for the next: page-locked buffers, and
 /// threads that copy between them and the caller's memory. One core copies at about 10 GB/s, a link
 /// at up to 55 GB/s each way, so several threads share each direction. Used by one product at a
@@ -36,15 +22,12 @@ class HostStaging {
     std::byte* data = nullptr;
     Event* copied = nullptr;
   };
-  const OwnStream up, compute, down;
+  const OwnedStream up, compute, down;
 
   static int threads(const HostSettings& settings);
   static std::int64_t bytes(const HostSettings& settings);
 
   HostStaging(Device& device, const HostSettings& settings);
-  HostStaging(const HostStaging&) = delete;
-  HostStaging& operator=(const HostStaging&) = delete;
-  ~HostStaging();
 
   std::int64_t chunk_bytes() const { return chunk_bytes_; }
   /// Device memory of at least that many bytes. Invalidates memory returned before.
@@ -71,7 +54,7 @@ class HostStaging {
   const std::int64_t chunk_bytes_;
   std::vector<Worker> workers_;
   DeviceBuffer device_memory_;
-  std::byte* memory_ = nullptr;  // declared before the threads that use it
+  const HostBuffer memory_;  // declared before the threads that use it
   ThreadPool uploaders_, downloaders_;
 };
 
@@ -89,14 +72,14 @@ class HostStagingShelf {
   void free_device_memory();
 
   /// An idle stream for one small product.
-  std::unique_ptr<OwnStream> take_stream(Device& device);
-  void put_back(std::unique_ptr<OwnStream> stream);
+  std::unique_ptr<OwnedStream> take_stream(Device& device);
+  void put_back(std::unique_ptr<OwnedStream> stream);
 
  private:
   static constexpr std::size_t kMostStreams = 8;
   mutable std::mutex mutex_;  // guards all below
   std::unique_ptr<HostStaging> kept_;
-  std::vector<std::unique_ptr<OwnStream>> streams_;
+  std::vector<std::unique_ptr<OwnedStream>> streams_;
 };
 
 }  // namespace tilewise

@@ -336,7 +336,7 @@ void StreamedProduct::run() {
 
 /// Waits for all three streams, even after a failure: afterwards nothing is in flight.
 void StreamedProduct::wait_for_streams() noexcept {
-  for (const OwnStream* stream : {&up_, &compute_, &down_})
+  for (const OwnedStream* stream : {&up_, &compute_, &down_})
     progress_.run([&] { device_.synchronize(stream->get()); });
 }
 

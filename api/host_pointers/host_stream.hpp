@@ -138,7 +138,7 @@ class StreamedProduct {
   HostProgress progress_;
   std::array<std::vector<Slot>, 3> slots_;
   void* workspace_ = nullptr;
-  const OwnStream &up_, &compute_, &down_;
+  const OwnedStream &up_, &compute_, &down_;
 };
 
 }  // namespace tilewise

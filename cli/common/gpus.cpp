@@ -14,6 +14,7 @@
 #include "tuner/reference/reference.hpp"
 #include "vocabulary/decimal.hpp"
 #include "vocabulary/machine_limits.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -53,11 +54,9 @@ Gpu first_gpu_or_host() {
 }
 
 std::string gpu_names(const std::vector<Gpu>& gpus) {
-  std::string names;
-  for (const Gpu& gpu : gpus)
-    names += (names.empty() ? "" : ", ") + std::to_string(gpu.index) + " (" + gpu.info.name + ", " +
-             gpu.info.uuid + ")";
-  return names;
+  return join(gpus, ", ", [](const Gpu& gpu) {
+    return std::to_string(gpu.index) + " (" + gpu.info.name + ", " + gpu.info.uuid + ")";
+  });
 }
 
 std::vector<Gpu> chosen(const std::string& device, const std::vector<Gpu>& gpus) {
@@ -151,26 +150,22 @@ std::vector<std::vector<Gpu>> group_alike(const std::vector<Gpu>& gpus) {
 void print_left_out(const std::vector<Gpu>& gpus, const Output& output) {
   for (const Gpu& gpu : gpus) {
     if (gpu.left_out.empty()) continue;
-    std::string indices;
-    for (const Gpu& other : gpu.left_out)
-      indices += (indices.empty() ? "" : ", ") + device_name(other);
-    const std::size_t count = gpu.left_out.size();
     note(output, "device " + device_name(gpu) + " (" + gpu.info.name + ") stands for " +
-                     std::to_string(count) + " more GPU" + (count == 1 ? "" : "s") +
-                     " of its kind, left out: " + indices +
+                     counted(std::ssize(gpu.left_out), "more GPU") +
+                     " of its kind, left out: " + join(gpu.left_out, ", ", device_name) +
                      "; alike GPUs share their records (--device INDEX names another)");
   }
 }
 
-std::string left_out_json(const std::vector<Gpu>& gpus) {
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+Json left_out_json(const std::vector<Gpu>& gpus) {
+  Json rows = Json::array();
   for (const Gpu& gpu : gpus)
     for (const Gpu& other : gpu.left_out)
       rows.push_back({{"index", other.index},
                       {"uuid", other.info.uuid},
                       {"gpu", gpu_key(other.info)},
                       {"used", gpu.index}});
-  return rows.dump();
+  return rows;
 }
 
 std::string device_name(const Gpu& gpu) {

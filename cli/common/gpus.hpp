@@ -32,7 +32,7 @@ std::vector<std::vector<Gpu>> group_alike(const std::vector<Gpu>& gpus);
 void print_left_out(const std::vector<Gpu>& gpus, const Output& output);
 /// The same as JSON: [{"index", "uuid", "gpu", "used"}]. "used" is the index of the GPU used
 /// instead.
-std::string left_out_json(const std::vector<Gpu>& gpus);
+Json left_out_json(const std::vector<Gpu>& gpus);
 
 /// The name that --device takes: "0", "host", "host:sm_90a".
 std::string device_name(const Gpu& gpu);

@@ -6,17 +6,16 @@
 
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <vector>
 
 #include "tilewise/error.hpp"
+#include "vocabulary/open_file.hpp"
 
 namespace tilewise::cli {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
-constexpr const char* kTooLarge =
-    "it is larger than 1 GiB; export in parts (--gpu), or without --images";
+constexpr const char* kTooLarge = "it is larger than 1 GiB; export in parts (--gpu)";
 
 Error cannot_read(const std::string& file, const std::string& why) {
   return {ErrorKind::io, "cannot read '" + file + "': " + why};
@@ -36,15 +35,12 @@ void check_readable(int descriptor, const std::string& file) {
 }  // namespace
 
 std::string contents_of(const std::string& file) {
-  const int descriptor =
-      file == "-" ? dup(STDIN_FILENO) : ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) throw cannot_read(file, std::strerror(errno));
-  const std::unique_ptr<const int, void (*)(const int*)> closed(&descriptor,
-                                                                [](const int* d) { close(*d); });
-  check_readable(descriptor, file);
+  const OpenFile from(file == "-" ? dup(STDIN_FILENO) : ::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!from.is_open()) throw cannot_read(file, std::strerror(errno));
+  check_readable(from.descriptor(), file);
   std::string text;
   std::vector<char> chunk(1 << 16);
-  for (ssize_t count; (count = read(descriptor, chunk.data(), chunk.size())) != 0;) {
+  for (ssize_t count; (count = read(from.descriptor(), chunk.data(), chunk.size())) != 0;) {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw cannot_read(file, std::strerror(errno));
     text.append(chunk.data(), static_cast<std::size_t>(count));

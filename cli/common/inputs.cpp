@@ -11,18 +11,13 @@
 #include "tilewise/error.hpp"
 #include "vocabulary/decimal.hpp"
 #include "vocabulary/problem.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise::cli {
 namespace {
 
 [[noreturn]] void refuse(const std::string& message) {
   throw Error(ErrorKind::invalid_argument, message);
-}
-
-std::string trimmed(const std::string& text) {
-  const auto first = text.find_first_not_of(" \t");
-  if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
 /// The sizes of a list. The error names every bad item, not only the first.
@@ -35,7 +30,7 @@ std::vector<Size> sizes_of(const std::string& text) {
       for (const Size& size : parse_sizes(item))
         if (std::find(sizes.begin(), sizes.end(), size) == sizes.end()) sizes.push_back(size);
     } catch (const Error&) {
-      bad += (bad.empty() ? "'" : ", '") + item + "'";
+      append(bad, "'" + item + "'");
     }
   }
   if (!bad.empty())
@@ -92,7 +87,7 @@ std::string choices_of(const std::function<std::string_view(const ProductKind&)>
     const std::string name(pick(kind));
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
-  return "{" + CLI::detail::join(names, ",") + "}";
+  return "{" + join(names, ",") + "}";
 }
 
 /// Parses an option's text; an error names the option.
@@ -109,8 +104,7 @@ auto parsed_as(const char* option, const std::string& text, const Parse& parse) 
 std::string modes_of(DType operand) {
   std::string names;
   for (const ProductKind& kind : product_kinds())
-    if (kind.a == operand && kind.c == default_result(operand))
-      names += (names.empty() ? "" : ", ") + std::string(to_string(kind.math));
+    if (kind.a == operand && kind.c == default_result(operand)) append(names, to_string(kind.math));
   return names;
 }
 
@@ -123,10 +117,9 @@ std::string modes_of(DType operand) {
     refuse("--math " + std::string(to_string(math)) + " is no way to multiply " + name +
            (modes == "strict" ? ", which has one mode, " : "; the modes are ") + modes);
   }
-  const std::string results = names_of(result_types(operand, math));
+  const std::string results = join(result_types(operand, math));
   if (results.empty())
-    refuse("--dtype: " + name + " is a type of results only; A and B are " +
-           names_of(operand_types()));
+    refuse("--dtype: " + name + " is a type of results only; A and B are " + join(operand_types()));
   refuse("--out " + std::string(to_string(c)) + ": products of " + name + " give " + results);
 }
 
@@ -310,10 +303,10 @@ Subspace subspace_of(const CandidateOptions& options) {
 
 Candidate parse_candidate(const std::string& text, const Problem& problem,
                           const DeviceInfo& device) {
-  const std::string whole = trimmed(text);
+  const std::string whole(trimmed(text));
   const std::size_t name_end = std::min(whole.find_first_of(" \t{"), whole.size());
   const KernelTemplate& kernel = find_template(whole.substr(0, name_end));
-  const std::string values = trimmed(whole.substr(name_end));
+  const std::string values(trimmed(std::string_view(whole).substr(name_end)));
   if (!kernel.supports(problem, device))
     refuse("--only: template " + kernel.name + " does not support " + to_string(problem) + " on " +
            device.name);
@@ -364,7 +357,7 @@ std::vector<std::string> split_list(const std::string& text) {
   std::vector<std::string> parts;
   std::istringstream items(text);
   for (std::string item; std::getline(items, item, ',');)
-    if (item = trimmed(item); !item.empty()) parts.push_back(item);
+    if (const std::string_view part = trimmed(item); !part.empty()) parts.emplace_back(part);
   return parts;
 }
 

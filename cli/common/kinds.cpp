@@ -1,7 +1,6 @@
 #include "cli/common/kinds.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <string_view>
 #include <utility>
 
@@ -10,6 +9,8 @@
 #include "matmul/resolve.hpp"
 #include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/problem_text.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -66,14 +67,13 @@ constexpr std::pair<std::string_view, DType> kOtherNames[] = {
 
 /// " (did you mean f16?)", or "" without a near allowed type.
 std::string type_suggestion(const std::string& text, const std::vector<DType>& allowed) {
-  std::string lower = text;
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string lower = lower_case(text);
   if (lower == "tf32" || lower == "f32x3")
     return " (" + lower + " is a mode of f32: --math " + lower + ")";
   std::string names;
   const auto add = [&](DType type) {
     if (std::find(allowed.begin(), allowed.end(), type) != allowed.end())
-      names += (names.empty() ? "" : " or ") + std::string(to_string(type));
+      append(names, to_string(type), " or ");
   };
   for (const auto& [name, type] : kOtherNames)
     if (name == lower) add(type);
@@ -97,20 +97,13 @@ std::vector<DType> result_types(DType operand, MathMode math) {
   return types;
 }
 
-std::string names_of(const std::vector<DType>& types) {
-  std::string names;
-  for (const DType type : types)
-    names += (names.empty() ? "" : ", ") + std::string(to_string(type));
-  return names;
-}
-
 DType parse_type(const std::string& option, const std::string& text,
                  const std::vector<DType>& allowed) {
   for (const DTypeInfo& type : dtypes())
     if (type.name == text) return type.type;
   throw Error(ErrorKind::invalid_argument, option + ": unknown type '" + text + "'" +
                                                type_suggestion(text, allowed) + "; there are " +
-                                               names_of(allowed));
+                                               join(allowed));
 }
 
 std::vector<std::string> kinds_on(const DeviceInfo& device) {
@@ -131,11 +124,10 @@ std::vector<std::string> operand_types_on(const DeviceInfo& device) {
 
 void check_kind(const Problem& problem, const DeviceInfo& device) {
   if (can_do(problem, device)) return;
-  std::string kinds;
-  for (const std::string& kind : kinds_on(device)) kinds += (kinds.empty() ? "" : ", ") + kind;
   throw Error(ErrorKind::unsupported, "no kernel template computes " + table_text(problem) + " (" +
                                           kind_text(problem) + ") on " + device.name + " (" +
-                                          to_string(device.target) + "), which can do: " + kinds);
+                                          to_string(device.target) +
+                                          "), which can do: " + join(kinds_on(device)));
 }
 
 MathMode mode_within(const Problem& problem, double accuracy, const DeviceInfo& device,

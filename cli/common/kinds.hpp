@@ -5,7 +5,6 @@
 #include "db/database.hpp"
 #include "tilewise/problem.hpp"
 #include "vocabulary/device_info.hpp"
-#include "vocabulary/problem_text.hpp"
 
 /// Kinds of products (types and math mode): their names on the command line, and the devices that
 /// support them.
@@ -14,8 +13,6 @@ namespace tilewise::cli {
 /// Types of A and B; types of C for given operands and mode.
 std::vector<DType> operand_types();
 std::vector<DType> result_types(DType operand, MathMode math);
-/// "f32, f64, f16".
-std::string names_of(const std::vector<DType>& types);
 /// The type called `text`. Throws Error(invalid_argument) that lists `allowed`, with a suggestion
 /// for names of other libraries ("fp16", "half").
 DType parse_type(const std::string& option, const std::string& text,

@@ -6,11 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <sstream>
 
@@ -18,6 +17,8 @@
 #include "tilewise/error.hpp"
 #include "tilewise/version.hpp"
 #include "vocabulary/decimal.hpp"
+#include "vocabulary/open_file.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -27,11 +28,6 @@ constexpr int kDocumentVersion = 1;
 
 constexpr std::size_t kGap = 2;           // blanks between columns
 constexpr std::size_t kFlexibleMin = 12;  // a flexible column is never cut below this
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
 
 std::string padded(const std::string& text, std::size_t width, bool right) {
   if (text.size() > width)
@@ -43,7 +39,8 @@ std::string padded(const std::string& text, std::size_t width, bool right) {
 }  // namespace
 
 int terminal_width(StandardStream stream) {
-  if (const auto width = number_in<int>(environment("COLUMNS")); width && *width > 0) return *width;
+  if (const auto width = number_in<int>(environment_variable("COLUMNS")); width && *width > 0)
+    return *width;
   winsize size{};
   const int fd = stream == StandardStream::out ? STDOUT_FILENO : STDERR_FILENO;
   if (isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0) return size.ws_col;
@@ -52,11 +49,13 @@ int terminal_width(StandardStream stream) {
 
 bool escapes(StandardStream stream) {
   const int fd = stream == StandardStream::out ? STDOUT_FILENO : STDERR_FILENO;
-  const std::string terminal = environment("TERM");
+  const std::string terminal = environment_variable("TERM");
   return isatty(fd) && !terminal.empty() && terminal != "dumb";
 }
 
-bool colours(StandardStream stream) { return escapes(stream) && environment("NO_COLOR").empty(); }
+bool colours(StandardStream stream) {
+  return escapes(stream) && environment_variable("NO_COLOR").empty();
+}
 
 std::string printable(const std::string& text, Lines lines) {
   constexpr char kHex[] = "0123456789abcdef";
@@ -195,13 +194,14 @@ void Table::print(const Output& output) const {
   for (std::size_t i = 0; i < columns_.size(); ++i)
     if (has_values(i) &&
         std::find(fitted.shown.begin(), fitted.shown.end(), i) == fitted.shown.end())
-      hidden += (hidden.empty() ? "" : ", ") + columns_[i].title;
+      append(hidden, columns_[i].title);
   if (!hidden.empty()) note(output, "(too narrow for: " + hidden + "; --json has everything)");
 }
 
-void print_document(const std::string& json) {
+void print_document(const Json& json) {
+  const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace);
   std::cout << "{\n  \"version\": " << kDocumentVersion << ",\n  \"program_version\": \""
-            << version_text() << "\"," << json.substr(1) << '\n';
+            << version_text() << "\"," << text.substr(1) << '\n';
 }
 
 void print_exact_line(const std::string& text) { std::cout << text << '\n'; }
@@ -237,18 +237,13 @@ Error cannot_write(const std::string& path) {
 void check_writable(const std::string& option, const std::string& path) {
   std::error_code ignored;
   const bool present = std::filesystem::exists(std::filesystem::symlink_status(path, ignored));
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
-  if (file < 0 && errno != ENXIO)  // ENXIO: a FIFO without a reader yet
+  const OpenFile file(open(path.c_str(), O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666));
+  if (!file.is_open() && errno != ENXIO)  // ENXIO: a FIFO without a reader yet
     throw Error(ErrorKind::io, option + ": " + cannot_write(path).what());
-  if (file >= 0) close(file);
   if (!present) unlink(path.c_str());
 }
 
-std::string format_number(double value, int decimals) {
-  char buffer[64];
-  std::snprintf(buffer, sizeof buffer, "%.*f", decimals, value);
-  return buffer;
-}
+std::string format_number(double value, int decimals) { return in_decimals(value, decimals); }
 
 std::string format_microseconds(double us) {
   if (us < 1e3) return format_number(us, us < 10 ? 2 : 1) + " us";
@@ -285,11 +280,7 @@ std::string format_seconds(double seconds) {
 
 std::string format_percent(double fraction) { return format_number(100 * fraction, 1) + "%"; }
 
-std::string format_error(double value) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%.2e", value);
-  return buffer;
-}
+std::string format_error(double value) { return in_exponent_form(value, 2); }
 
 Style ratio_style(double ratio) { return ratio >= 1 ? Style::good : Style::bad; }
 

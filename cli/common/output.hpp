@@ -1,5 +1,5 @@
 #pragma once
-#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -7,6 +7,8 @@
 
 /// Output: results on stdout (a table, or one JSON document), everything else on stderr.
 namespace tilewise::cli {
+
+using Json = nlohmann::ordered_json;
 
 struct Output {
   bool json = false;
@@ -72,9 +74,9 @@ class Table {
   std::vector<std::vector<Style>> styles_;  ///< of rows_
 };
 
-/// Prints one JSON object (text) on stdout. Its first keys are "version" (of the document format)
-/// and "program_version".
-void print_document(const std::string& json);
+/// Prints one JSON object on stdout, with "version" (of the document format) and "program_version"
+/// first; invalid UTF-8 is replaced, and a number that is none is null.
+void print_document(const Json& json);
 /// A line on stdout, made printable() and wrapped() for the terminal.
 void print_wrapped(const std::string& text);
 /// A line on stdout, made printable().

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <unordered_map>
 
 #include "cli/common/input_file.hpp"
@@ -12,6 +11,7 @@
 #include "vocabulary/decimal.hpp"
 #include "vocabulary/record.hpp"
 #include "vocabulary/standard_json.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -142,9 +142,7 @@ std::string field_of(const nlohmann::json& value) {
   if (value.is_null()) return "";
   if (value.is_string()) return value.get<std::string>();
   if (!value.is_array()) return value.dump();
-  std::string joined;
-  for (const nlohmann::json& item : value) joined += (joined.empty() ? "" : "/") + field_of(item);
-  return joined;
+  return join(value, "/", field_of);
 }
 
 std::vector<WeightedProblem> read_json(const std::string& text, const ProblemOptions& defaults) {

@@ -6,16 +6,15 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <sstream>
 
 #include "vocabulary/spawn.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise::cli {
 
 std::string find_program(const std::string& name) {
-  const char* path = std::getenv("PATH");
-  std::istringstream folders(path ? path : "");
+  std::istringstream folders(environment_variable("PATH"));
   for (std::string folder; std::getline(folders, folder, ':');) {
     std::string program = (folder.empty() ? "." : folder) + "/" + name;
     if (access(program.c_str(), X_OK) == 0) return program;
@@ -31,7 +30,7 @@ bool is_program(const std::filesystem::path& file) {
 std::vector<std::filesystem::path> toolkit_folders() {
   std::vector<std::filesystem::path> folders;
   for (const char* name : {"CUDA_HOME", "CUDA_PATH"})
-    if (const char* value = std::getenv(name); value && *value)
+    if (const std::string value = environment_variable(name); !value.empty())
       folders.push_back(std::filesystem::path(value) / "bin");
   folders.emplace_back("/usr/local/cuda/bin");
   return folders;

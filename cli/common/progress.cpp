@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "vocabulary/text.hpp"
+
 namespace tilewise::cli {
 namespace {
 
@@ -51,12 +53,6 @@ Parts fitted(const Parts& parts, std::size_t width) {
     break;
   }
   return shown;
-}
-
-std::string parts_text(const Parts& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : kBetweenParts) + part;
-  return text;
 }
 
 /// Puts the best time right after the first part.
@@ -116,7 +112,7 @@ void Progress::show(const std::vector<ProgressLine>& lines) {
     rewrite(lines);
   else
     for (const ProgressLine& line : lines)
-      std::fprintf(stderr, "%s\n", parts_text(in_one_line(line)).c_str());
+      std::fprintf(stderr, "%s\n", join(in_one_line(line), kBetweenParts).c_str());
   std::fflush(stderr);
 }
 
@@ -130,7 +126,7 @@ void Progress::rewrite(const std::vector<ProgressLine>& lines) {
     if (shown_.size() == screen.rows) break;
     const Parts parts = fitted(row.parts, screen.columns - 1);
     if (parts.empty()) continue;
-    const std::string line = parts_text(parts), &first = parts.front();
+    const std::string line = join(parts, kBetweenParts), &first = parts.front();
     text += (shown_.empty() ? "" : "\n") + styled(first, row.style, colour_) +
             line.substr(first.size());
     shown_.push_back(line.size());

@@ -1,18 +1,14 @@
 #include "cli/common/space_count.hpp"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <nlohmann/json.hpp>
-#include <string_view>
 
+#include "cli/common/json.hpp"
+#include "vocabulary/decimal.hpp"
 #include "vocabulary/problem_text.hpp"
 #include "vocabulary/record.hpp"
 
 namespace tilewise::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 SpaceCount count_template(const SearchSpace& space, const CountLimits& limits) {
   std::mt19937_64 generator(limits.seed);
@@ -31,11 +27,9 @@ SpaceCount count_template(const SearchSpace& space, const CountLimits& limits) {
 
 /// "8.8e10", "8.1e-6".
 std::string power_of_ten(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1e", value);
-  const std::string_view all = text;
-  const std::size_t e = all.find('e');
-  return std::string(all.substr(0, e + 1)) + std::to_string(std::atoi(text + e + 1));
+  const std::string text = in_exponent_form(value, 1);
+  const std::size_t digits = text.find('e') + 1;
+  return text.substr(0, digits) + std::to_string(std::stoi(text.substr(digits)));
 }
 
 /// "exact", "+- 1.1%"; "+- 3200" when the count is 0.
@@ -80,12 +74,11 @@ std::vector<SpaceCount> count_space(const Problem& problem, const DeviceInfo& de
   return counts;
 }
 
-std::string counts_json(const std::vector<SpaceCount>& counts) {
-  Json spaces = Json::array();
-  for (const SpaceCount& count : counts) {
+Json counts_json(const std::vector<SpaceCount>& counts) {
+  return array_of(counts, [](const SpaceCount& count) {
     Json json;
     json["target"] = count.target;
-    json["problem"] = Json::parse(to_json(count.problem));
+    json["problem"] = json_of(count.problem);
     json["template"] = count.kernel_template;
     json["raw"] = count.raw;
     json["draws"] = count.draws;
@@ -96,9 +89,8 @@ std::string counts_json(const std::vector<SpaceCount>& counts) {
     json["share"] = count.share();
     json["rejections"] = Json::object();
     for (const auto& [name, refused] : count.reasons) json["rejections"][name] = refused;
-    spaces.push_back(json);
-  }
-  return spaces.dump(2, ' ', false, Json::error_handler_t::replace);
+    return json;
+  });
 }
 
 void print_counts(const std::vector<SpaceCount>& counts, const Output& output) {

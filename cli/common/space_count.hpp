@@ -30,7 +30,7 @@ std::vector<SpaceCount> count_space(const Problem& problem, const DeviceInfo& de
                                     const std::vector<const KernelTemplate*>& templates,
                                     const Subspace& subspace, const CountLimits& limits);
 /// The array "spaces" as text.
-std::string counts_json(const std::vector<SpaceCount>& counts);
+Json counts_json(const std::vector<SpaceCount>& counts);
 /// "324", "8.8e10".
 std::string count_text(double value);
 /// A table of sizes, and one of the constraints that refuse draws.

@@ -1,25 +1,17 @@
 #include "cli/common/stored.hpp"
 
-#include <algorithm>
-#include <cctype>
-#include <cstdlib>
 #include <mutex>
 #include <set>
 
 #include "cli/common/output.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise::cli {
 namespace {
 
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
 bool is_default_place(const std::string& option) {
-  const char* named = std::getenv("TILEWISE_DB");
-  return option.empty() && (!named || !*named);
+  return option.empty() && environment_variable("TILEWISE_DB").empty();
 }
 
 /// Every object that reads damaged rows warns again; each warning is printed once.
@@ -89,14 +81,12 @@ void add_gpu_option(CLI::App& app, std::string& gpu) {
 std::vector<std::string> stored_gpus(const Database& database, const std::string& part) {
   const std::vector<std::string> all = database.gpus();
   std::vector<std::string> matches;
-  std::string names;
-  for (const std::string& key : all) {
-    if (lower(key).find(lower(part)) != std::string::npos) matches.push_back(key);
-    names += (names.empty() ? "'" : ", '") + key + "'";
-  }
+  for (const std::string& key : all)
+    if (lower_case(key).find(lower_case(part)) != std::string::npos) matches.push_back(key);
   if (matches.empty() && !part.empty())
-    throw Error(ErrorKind::not_found, "--gpu: no stored GPU contains '" + part + "'; stored " +
-                                          (all.empty() ? "is none" : "are " + names));
+    throw Error(ErrorKind::not_found,
+                "--gpu: no stored GPU contains '" + part + "'; stored " +
+                    (all.empty() ? "is none" : "are '" + join(all, "', '") + "'"));
   return matches;
 }
 

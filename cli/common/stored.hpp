@@ -8,7 +8,6 @@
 
 #include "db/database.hpp"
 #include "db/image_cache.hpp"
-#include "vocabulary/device_info.hpp"
 
 /// Shared by subcommands that read the database.
 namespace tilewise::cli {

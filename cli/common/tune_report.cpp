@@ -3,19 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <nlohmann/json.hpp>
 
-#include "cli/common/certainty_text.hpp"
-#include "cli/common/energy_text.hpp"
-#include "cli/common/kinds.hpp"
+#include "cli/common/json.hpp"
+#include "cli/common/measurement_text.hpp"
 #include "cli/common/stored.hpp"
 #include "templates/space/candidate_text.hpp"
 #include "tuner/reproduce.hpp"
+#include "vocabulary/problem_text.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// A column and the functions for its cells.
 struct Field {
@@ -130,13 +128,11 @@ std::vector<Field> fields_for(bool with_gpu, bool with_energy, bool verbose, Rat
 }
 
 void print_detail(const Tuned& tuned) {
-  std::string devices;
-  if (tuned.measured_on.size() > 1)
-    for (const std::string& name : tuned.measured_on)
-      devices += (devices.empty() ? " (devices " : ", ") + name;
-  print_line("\n" + to_string(tuned.problem) + " on " + tuned.gpu.info.name + devices +
-             (devices.empty() ? ": " : "): ") + std::to_string(tuned.result.evaluated) +
-             " evaluated, " + std::to_string(tuned.result.rejected) + " rejected, " +
+  const std::string devices =
+      tuned.measured_on.size() > 1 ? " (devices " + join(tuned.measured_on) + ")" : "";
+  print_line("\n" + to_string(tuned.problem) + " on " + tuned.gpu.info.name + devices + ": " +
+             std::to_string(tuned.result.evaluated) + " evaluated, " +
+             std::to_string(tuned.result.rejected) + " rejected, " +
              std::to_string(tuned.result.compiled) + " compiled, " +
              std::to_string(tuned.result.reused) + " reused in " +
              format_seconds(tuned.result.seconds));
@@ -205,11 +201,11 @@ Json result_json(const Tuned& tuned) {
   Json json;
   json["gpu"] = gpu_key(tuned.gpu.info);
   json["measured_on"] = tuned.measured_on;
-  json["problem"] = Json::parse(to_json(tuned.problem));
+  json["problem"] = json_of(tuned.problem);
   json["error_bound"] = error_bound(tuned.problem);
   json["winner"] = nullptr;
   if (result.winner) {
-    json["winner"] = Json::parse(to_json(result.winner->record));
+    json["winner"] = json_of(result.winner->record);
     json["winner"]["since"] = result.winner->since;
     json["winner"]["objective"] = to_string(result.winner->objective);
     if (result.winner->record.measurement)
@@ -217,23 +213,18 @@ Json result_json(const Tuned& tuned) {
   }
   json["stored"] = tuned.stored;
   json["certainty"] = nullptr;
-  if (tuned.certainty) json["certainty"] = Json::parse(certainty_json(*tuned.certainty));
-  json["baselines"] = Json::array();
-  for (const Baseline& baseline : tuned.baselines)
-    json["baselines"].push_back(Json::parse(to_json(baseline)));
+  if (tuned.certainty) json["certainty"] = certainty_json(*tuned.certainty);
+  json["baselines"] = array_of(tuned.baselines);
   const Baseline* better = baseline_of(tuned.baselines, tuned.problem, gpu_key(tuned.gpu.info));
   if (better && result.winner && result.winner->record.measurement)
     json["ratio"] = {
         {"to", better->variant},
         {"value", better->measurement.median_us / result.winner->record.measurement->median_us}};
-  json["fastest"] = Json::array();
-  for (const Record& record : tuned.fastest)
-    json["fastest"].push_back(Json::parse(to_json(record)));
+  json["fastest"] = array_of(tuned.fastest);
   json["outcomes"] = Json::object();
   for (const auto& [outcome, count] : tuned.outcomes)
     json["outcomes"][std::string(to_string(outcome))] = count;
-  json["wrong"] = Json::array();
-  for (const Record& record : result.wrong) json["wrong"].push_back(Json::parse(to_json(record)));
+  json["wrong"] = array_of(result.wrong);
   json["evaluated"] = result.evaluated;
   json["rejected"] = result.rejected;
   json["compiled"] = result.compiled;
@@ -248,12 +239,10 @@ Json result_json(const Tuned& tuned) {
                        {"busy", result.busy_seconds}};
   json["compiling"] = {{"seconds", result.compile_seconds},
                        {"predicted", result.compiles_expected},
-                       {"median_error", nullptr},
+                       {"median_error", result.compile_error},
                        {"too_late", result.too_late}};
-  if (std::isfinite(result.compile_error)) json["compiling"]["median_error"] = result.compile_error;
   json["ranked"] = result.ranked;
-  json["rank_correlation"] = nullptr;
-  if (std::isfinite(result.rank_correlation)) json["rank_correlation"] = result.rank_correlation;
+  json["rank_correlation"] = result.rank_correlation;
   json["seconds"] = result.seconds;
   json["lock_seconds"] = result.lock_seconds;
   json["interrupted"] = result.interrupted;
@@ -354,9 +343,6 @@ void print_tuned(const std::vector<Tuned>& results, const Output& output) {
 }
 
 std::string summary_of(const std::vector<Tuned>& results, double seconds) {
-  const auto counted = [](std::int64_t count, const char* noun) {
-    return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-  };
   std::int64_t evaluated = 0, rejected = 0, changed = 0, compared = 0, slower = 0;
   double log_sum = 0;
   for (const Tuned& tuned : results) {
@@ -410,9 +396,9 @@ void print_gain(const Gain& gain) {
   std::cout << text << '\n';
 }
 
-std::string tuned_json(const std::vector<Tuned>& results, const std::vector<LostGpu>& lost,
-                       bool interrupted_run, const std::optional<Error>& failure,
-                       const std::optional<Gain>& gain) {
+Json tuned_json(const std::vector<Tuned>& results, const std::vector<LostGpu>& lost,
+                bool interrupted_run, const std::optional<Error>& failure,
+                const std::optional<Gain>& gain) {
   Json document;
   document["devices"] = Json::array();
   std::vector<std::string> seen;
@@ -420,15 +406,13 @@ std::string tuned_json(const std::vector<Tuned>& results, const std::vector<Lost
     const std::string key = gpu_key(tuned.gpu.info);
     if (std::find(seen.begin(), seen.end(), key) != seen.end()) continue;
     seen.push_back(key);
-    document["devices"].push_back(Json::parse(to_json(tuned.gpu.info)));
+    document["devices"].push_back(json_of(tuned.gpu.info));
   }
   document["left_out"] = Json::array();  // identical GPUs share the work
-  document["lost"] = Json::array();
-  for (const LostGpu& one : lost)
-    document["lost"].push_back(
-        {{"device", device_name(one.gpu)}, {"uuid", one.gpu.info.uuid}, {"why", one.why}});
-  document["results"] = Json::array();
-  for (const Tuned& tuned : results) document["results"].push_back(result_json(tuned));
+  document["lost"] = array_of(lost, [](const LostGpu& one) {
+    return Json{{"device", device_name(one.gpu)}, {"uuid", one.gpu.info.uuid}, {"why", one.why}};
+  });
+  document["results"] = array_of(results, result_json);
   if (gain)
     document["application"] = {{"calls", gain->calls},         {"recorded_ms", gain->recorded_ms},
                                {"cublas_ms", gain->cublas_ms}, {"ours_ms", gain->ours_ms},
@@ -436,7 +420,7 @@ std::string tuned_json(const std::vector<Tuned>& results, const std::vector<Lost
   document["interrupted"] = interrupted_run;
   if (failure)
     document["error"] = {{"kind", to_string(failure->kind())}, {"message", failure->what()}};
-  return document.dump(2, ' ', false, Json::error_handler_t::replace);
+  return document;
 }
 
 }  // namespace tilewise::cli

@@ -62,8 +62,8 @@ void print_tuned(const std::vector<Tuned>& results, const Output& output);
 void print_gain(const Gain& gain);
 /// {"devices":[...],"left_out":[],"lost":[...],"results":[...]} with "interrupted", and "error"
 /// when `failure` is given.
-std::string tuned_json(const std::vector<Tuned>& results, const std::vector<LostGpu>& lost,
-                       bool interrupted, const std::optional<Error>& failure,
-                       const std::optional<Gain>& gain = {});
+Json tuned_json(const std::vector<Tuned>& results, const std::vector<LostGpu>& lost,
+                bool interrupted, const std::optional<Error>& failure,
+                const std::optional<Gain>& gain = {});
 
 }  // namespace tilewise::cli

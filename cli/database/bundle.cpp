@@ -1,19 +1,16 @@
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
 #include "cli/common/bench.hpp"
-#include "cli/common/gpus.hpp"
 #include "cli/common/inputs.hpp"
+#include "cli/common/json.hpp"
 #include "cli/common/stored.hpp"
 #include "tilewise/match.hpp"
 #include "tuner/bundle.hpp"
-#include "vocabulary/problem_text.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct BundleCommand {
   ProblemOptions problems;
@@ -61,11 +58,11 @@ std::vector<std::string> keys_of(const BundleCommand& options, const Database& d
   return keys;
 }
 
-Json json_of(const BundledProblem& one) {
+Json problem_json(const BundledProblem& one) {
   Json json = {{"gpu", one.gpu},
-               {"problem", Json::parse(to_json(one.problem))},
+               {"problem", json_of(one.problem)},
                {"match", to_string(one.kind)},
-               {"us", one.us > 0 ? Json(one.us) : Json()}};
+               {"us", positive_or_null(one.us)}};
   if (!one.why_not.empty()) json["error"] = one.why_not;
   return json;
 }
@@ -78,16 +75,13 @@ void print_text(const BundleResult& result, const BundleCommand& options, const 
       warn("nothing that was measured serves " + to_string(one.problem) + " on " + one.gpu +
            ": the bundle has a default kernel");
   }
-  std::string text;
-  for (const auto& [what, count] : counts)
-    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + what;
-  const auto counted = [](std::size_t count, const char* what) {
-    return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-  };
+  const std::string text = join(counts, ", ", [](const auto& entry) {
+    return std::to_string(entry.second) + " " + entry.first;
+  });
   note(output, options.file + ": " + std::to_string(result.bytes / 1024) + " KiB, " +
                    counted(result.records, "record") + ", " + counted(result.images, "image") +
                    " (" + std::to_string(result.compiled) + " compiled now); " +
-                   counted(result.problems.size(), "problem") + ": " + text);
+                   counted(std::ssize(result.problems), "problem") + ": " + text);
 }
 
 int run(const BundleCommand& options, const Output& output) {
@@ -106,19 +100,15 @@ int run(const BundleCommand& options, const Output& output) {
     ++missing;
     warn(to_string(one.problem) + " on " + one.gpu + " is not in the bundle: " + one.why_not);
   }
-  if (output.json) {
-    Json problems = Json::array();
-    for (const BundledProblem& one : result.problems) problems.push_back(json_of(one));
+  if (output.json)
     print_document(Json{{"file", options.file},
                         {"bytes", result.bytes},
                         {"records", result.records},
                         {"images", result.images},
                         {"compiled", result.compiled},
-                        {"problems", std::move(problems)}}
-                       .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
-  } else {
+                        {"problems", array_of(result.problems, problem_json)}});
+  else
     print_text(result, options, output);
-  }
   return missing > 0 ? kNoWinner : kOk;
 }
 

@@ -1,27 +1,24 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
 #include "cli/common/bench.hpp"
 #include "cli/common/gpus.hpp"
 #include "cli/common/inputs.hpp"
-#include "cli/common/kinds.hpp"
+#include "cli/common/json.hpp"
 #include "cli/common/progress.hpp"
 #include "cli/common/signals.hpp"
 #include "cli/common/stored.hpp"
-#include "cli/common/tune_report.hpp"
 #include "device/machines.hpp"
-#include "matmul/build.hpp"
+#include "matmul/image_store.hpp"
 #include "templates/kernel_template.hpp"
 #include "templates/space/candidate_text.hpp"
+#include "vocabulary/problem_text.hpp"
 #include "vocabulary/thread_pool.hpp"
 
 namespace tilewise::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kMostKernels = 10'000;  // per subspace; more are considered a mistake
 
@@ -173,10 +170,8 @@ void compile_all(std::vector<Job>& jobs, Database* database, const Compiler& com
 Json job_json(const Job& job) {
   Json json;
   json["target"] = to_string(job.device.target);
-  json["problem"] = Json::parse(to_json(job.problem));
-  json["other_problems"] = Json::array();
-  for (const Problem& problem : job.other_problems)
-    json["other_problems"].push_back(Json::parse(to_json(problem)));
+  json["problem"] = json_of(job.problem);
+  json["other_problems"] = array_of(job.other_problems);
   json["template"] = job.candidate.kernel_template;
   json["configuration"] = Json::parse(job.candidate.configuration.text());
   json["step"] = std::string(to_string(job.step.role));
@@ -197,12 +192,6 @@ Json job_json(const Job& job) {
   json["occupancy_limit"] = occupancy.limit;
   json["binary_bytes"] = image.binary.size();
   return json;
-}
-
-std::string jobs_json(const std::vector<Job>& jobs, const Compiler& compiler) {
-  Json document{{"compiler", compiler.version()}, {"kernels", Json::array()}};
-  for (const Job& job : jobs) document["kernels"].push_back(job_json(job));
-  return document.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
 void print_jobs(const std::vector<Job>& jobs, const Output& output) {
@@ -260,7 +249,7 @@ int run_compile(const CompileCommand& options, const Output& output) {
   catch_interrupts();
   compile_all(jobs, database ? &*database : nullptr, *compiler, options.jobs, output);
   if (output.json)
-    print_document(jobs_json(jobs, *compiler));
+    print_document(Json{{"compiler", compiler->version()}, {"kernels", array_of(jobs, job_json)}});
   else
     print_jobs(jobs, output);
   bool all_ok = true;

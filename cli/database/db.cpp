@@ -1,30 +1,23 @@
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
 #include "cli/common/bench.hpp"
-#include "cli/common/gpus.hpp"
 #include "cli/common/inputs.hpp"
+#include "cli/common/json.hpp"
 #include "cli/common/stored.hpp"
-#include "cli/common/tune_report.hpp"
 #include "db/cache_file.hpp"
 #include "device/machines.hpp"
 #include "matmul/build.hpp"
 #include "templates/kernel_template.hpp"
 #include "templates/space/candidate_text.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-std::string text_of(const Json& document) {
-  return document.dump(2, ' ', false, Json::error_handler_t::replace);
-}
-
-// --- path, info
+// Path, info --------------------------------------------------------------------------------------
 
 struct FileCommand {
   std::string database;
@@ -36,7 +29,7 @@ int run_path(const FileCommand& options, const Output& output) {
   const auto path = default_database_path(options.database);
   const auto cache = image_cache_path(path);
   if (output.json)
-    print_document(text_of({{"database", path.string()}, {"cache", cache.string()}}));
+    print_document(Json{{"database", path.string()}, {"cache", cache.string()}});
   else
     print_exact_line(path.string());
   if (output.verbose && !output.json) print_exact_line(cache.string());
@@ -58,10 +51,10 @@ int run_info(const FileCommand& options, const Output& output) {
   const auto size = std::filesystem::file_size(cache, ignored);
   const double cache_bytes = ignored ? 0 : static_cast<double>(size);
   if (output.json) {
-    print_document(text_of({{"database", database.path().string()},
-                            {"counts", counts_json(counts)},
-                            {"gpus", database.gpus()},
-                            {"cache", {{"path", cache.string()}, {"bytes", cache_bytes}}}}));
+    print_document(Json{{"database", database.path().string()},
+                        {"counts", counts_json(counts)},
+                        {"gpus", database.gpus()},
+                        {"cache", {{"path", cache.string()}, {"bytes", cache_bytes}}}});
     return kOk;
   }
   print_line("database   " + database.path().string() + ", " +
@@ -76,7 +69,7 @@ int run_info(const FileCommand& options, const Output& output) {
   return kOk;
 }
 
-// --- list, delete
+// List, delete ------------------------------------------------------------------------------------
 
 /// The filters for records: several when the options name several GPUs or problems.
 struct FilterOptions {
@@ -148,10 +141,7 @@ int run_list(const ListCommand& options, const Output& output) {
   for (const RecordFilter& filter : filters_of(options.filter, database, options.limit))
     for (Record& record : database.records(filter)) records.push_back(std::move(record));
   if (output.json) {
-    Json document{{"database", database.path().string()}, {"records", Json::array()}};
-    for (const Record& record : records)
-      document["records"].push_back(Json::parse(to_json(record)));
-    print_document(text_of(document));
+    print_document(Json{{"database", database.path().string()}, {"records", array_of(records)}});
     return kOk;
   }
   Table table({{"id", true},
@@ -201,13 +191,13 @@ int run_delete(const DeleteCommand& options, const Output& output) {
   for (const RecordFilter& filter : filters_of(options.filter, database, 0))
     deleted += database.remove(filter);
   if (output.json)
-    print_document(text_of({{"deleted", deleted}}));
+    print_document(Json{{"deleted", deleted}});
   else
     print_line(std::to_string(deleted) + " records deleted");
   return kOk;
 }
 
-// --- prune
+// Prune -------------------------------------------------------------------------------------------
 
 /// Whether the record has a parameter that this version lacks: a newer version wrote it.
 bool is_newer(const KernelTemplate& kernel, const Configuration& configuration) {
@@ -270,16 +260,15 @@ int run_prune(const FileCommand& options, const Output& output) {
   std::string not_done;
   if (!removed.kept.empty())
     not_done = "the image cache " + cache.string() + " was not deleted: " + removed.kept;
-  if (!pruned.not_done.empty())
-    not_done += (not_done.empty() ? "" : "; ") + path.string() + ": " + pruned.not_done;
+  if (!pruned.not_done.empty()) append(not_done, path.string() + ": " + pruned.not_done, "; ");
   if (!not_done.empty()) warn(not_done);
   const std::int64_t freed = pruned.freed_bytes + removed.bytes;
   if (output.json)
-    print_document(text_of({{"freed_bytes", freed},
-                            {"database_bytes", pruned.freed_bytes},
-                            {"cache_bytes", removed.bytes},
-                            {"damaged_rows", pruned.damaged_rows},
-                            {"not_done", not_done}}));
+    print_document(Json{{"freed_bytes", freed},
+                        {"database_bytes", pruned.freed_bytes},
+                        {"cache_bytes", removed.bytes},
+                        {"damaged_rows", pruned.damaged_rows},
+                        {"not_done", not_done}});
   else
     print_line(format_bytes(static_cast<double>(freed)) + " freed" +
                (pruned.damaged_rows > 0
@@ -288,13 +277,13 @@ int run_prune(const FileCommand& options, const Output& output) {
   return kOk;
 }
 
-// --- check
+// Check -------------------------------------------------------------------------------------------
 
 int run_check(const FileCommand& options, const Output& output) {
   const Database database = open_to_read(options.database);
   const std::vector<std::string> damage = database.check();
   if (output.json) {
-    print_document(text_of({{"database", database.path().string()}, {"damage", damage}}));
+    print_document(Json{{"database", database.path().string()}, {"damage", damage}});
   } else if (damage.empty()) {
     print_line("no damage in " + database.path().string());
   } else {

@@ -1,21 +1,17 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
 #include "cli/common/bench.hpp"
-#include "cli/common/gpus.hpp"
-#include "cli/common/inputs.hpp"
-#include "cli/common/kinds.hpp"
+#include "cli/common/json.hpp"
 #include "cli/common/stored.hpp"
 #include "templates/cost_model.hpp"
 #include "templates/kernel_template.hpp"
+#include "vocabulary/problem_text.hpp"
 
 namespace tilewise::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Number of candidates that a tuner would measure first by the model alone.
 constexpr std::size_t kFirst = 10;
@@ -99,22 +95,19 @@ double first_found(const Comparison& comparison) {
   return best / first;
 }
 
-Json number_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(); }
-
 std::string number_or_dash(double value, int digits) {
   return std::isfinite(value) ? format_number(value, digits) : "-";
 }
 
 Json comparison_json(const Comparison& c) {
   return {{"gpu", c.gpu},
-          {"problem", Json::parse(to_json(c.problem))},
+          {"problem", json_of(c.problem)},
           {"records", c.predicted.size()},
-          {"rank_correlation", number_or_null(rank_correlation(c.predicted, c.measured))},
-          {"predicted_over_measured", number_or_null(median_ratio(c))},
-          {"best_of_first_10", number_or_null(first_found(c))},
+          {"rank_correlation", rank_correlation(c.predicted, c.measured)},
+          {"predicted_over_measured", median_ratio(c)},
+          {"best_of_first_10", first_found(c)},
           {"stored_predictions", c.stored_predicted.size()},
-          {"stored_rank_correlation",
-           number_or_null(rank_correlation(c.stored_predicted, c.stored_measured))}};
+          {"stored_rank_correlation", rank_correlation(c.stored_predicted, c.stored_measured)}};
 }
 
 void print(const std::vector<Comparison>& all, const Output& output) {
@@ -145,14 +138,11 @@ int run(const ModelCommand& options, const Output& output) {
     if (!can_estimate(nominal_from_key(gpu))) continue;  // the model covers GPUs only
     for (Comparison& comparison : comparisons(database, gpu)) all.push_back(std::move(comparison));
   }
-  if (output.json) {
-    Json document{{"database", database.path().string()}, {"model", Json::array()}};
-    for (const Comparison& comparison : all)
-      document["model"].push_back(comparison_json(comparison));
-    print_document(document.dump(2, ' ', false, Json::error_handler_t::replace));
-  } else {
+  if (output.json)
+    print_document(
+        Json{{"database", database.path().string()}, {"model", array_of(all, comparison_json)}});
+  else
     print(all, output);
-  }
   return kOk;
 }
 

@@ -1,13 +1,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "cli/command.hpp"
 #include "cli/common/bench.hpp"
 #include "cli/common/input_file.hpp"
 #include "cli/common/inputs.hpp"
+#include "cli/common/json.hpp"
 #include "cli/common/stored.hpp"
 #include "matmul/portfolio.hpp"
 #include "tilewise/version.hpp"
@@ -17,13 +17,10 @@
 namespace tilewise::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 struct ExportCommand {
   std::string file = "-";
   std::string gpu;
   std::string database;
-  bool images = false;
   bool portfolio = false;
   std::string form = "tilewise";  // or t4, kernel-tuner
   std::string kernel_template;
@@ -73,22 +70,20 @@ void setup_export(CLI::App& app, ExportCommand& options) {
       ->type_name("FILE")
       ->capture_default_str();
   add_gpu_option(app, options.gpu);
-  app.add_flag("--images", options.images, "With the compiled images, for machines without NVRTC");
   app.add_flag("--portfolio", options.portfolio,
                "Only the problems, configurations and times of what serves one GPU, in the form in "
-               "which Tilewise ships them (portfolios/)")
-      ->excludes("--images");
+               "which Tilewise ships them (portfolios/)");
   add_form_options(app, options.form, options.kernel_template, options.problems,
                    "{tilewise,t4,kernel-tuner}");
   add_database_option(app, options.database);
-  app.footer(
-      examples({"autotune export winners.json", "autotune export --gpu H200 --images h200.json",
-                "autotune export | ssh other autotune import -"}));
+  app.footer(examples({"autotune export winners.json", "autotune export --gpu H200 h200.json",
+                       "autotune export | ssh other autotune import -"}));
 }
 
 struct Exported {
   std::string text;
   std::int64_t left_out = 0;
+  std::vector<StoredImage> images = {};  ///< of a database, with --images
 };
 
 /// The records that serve on a GPU: winners measured there, general records, and the corrections of
@@ -134,7 +129,7 @@ Exported exported(const ExportCommand& options) {
     return result;
   }
   const auto of_gpu = [&](const std::string& gpu) {
-    result.text = database.export_json(gpu, options.images, &result.left_out);
+    result.text = database.export_json(gpu, &result.left_out);
     return result;
   };
   if (options.gpu.empty() && !options.portfolio) return of_gpu("");
@@ -145,13 +140,13 @@ Exported exported(const ExportCommand& options) {
     throw Error(ErrorKind::invalid_argument,
                 "--gpu: '" + options.gpu + "' names several stored GPUs: '" + gpus[0] + "', '" +
                     gpus[1] + "'; an export takes one, or all of them without --gpu");
-  if (options.portfolio) return {portfolio_of(database, gpus.front()), 0};
+  if (options.portfolio) return {portfolio_of(database, gpus.front())};
   return of_gpu(gpus.front());
 }
 
 int run_export(const ExportCommand& options, const Output& output) {
   if (options.file != "-") check_writable("export", options.file);
-  auto [text, left_out] = exported(options);
+  auto [text, left_out, images] = exported(options);
   const int status = left_out > 0 ? kDatabase : kOk;
   if (left_out > 0)
     warn("the export is not complete: " + std::to_string(left_out) +
@@ -167,8 +162,7 @@ int run_export(const ExportCommand& options, const Output& output) {
   if (!file) throw cannot_write(options.file);
   if (output.json)
     print_document(
-        Json{{"file", options.file}, {"bytes", text.size() + 1}, {"left_out", left_out}}.dump(
-            2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+        Json{{"file", options.file}, {"bytes", text.size() + 1}, {"left_out", left_out}});
   else
     note(output, "written to " + options.file);
   return status;
@@ -188,9 +182,10 @@ void setup_import(CLI::App& app, ImportCommand& options) {
                  "input")
       ->type_name("FILE")
       ->required();
-  app.add_flag("--images", options.images,
-               "Take its compiled images, too: they are run as they are, so only from those you "
-               "trust");
+  app.add_flag(
+      "--images", options.images,
+      "Of databases, take the compiled images, too: they are run as they are, so only from "
+      "those you trust");
   add_form_options(app, options.form, options.kernel_template, options.problems,
                    "{tilewise,t4,kernel-tuner}");
   app.add_option("--gpu", options.gpu,
@@ -217,18 +212,26 @@ bool is_database(const std::string& name) {
 
 /// The records of an export file.
 Exported export_in(const std::string& name, bool images) {
+  if (!is_database(name)) {
+    if (images)
+      throw Error(ErrorKind::invalid_argument,
+                  "--images: '" + name + "' is no database; an export as text has no images");
+    return {contents_of(name)};
+  }
+  const Database database = open_to_read(name);
   Exported result;
-  if (is_database(name))
-    result.text = open_to_read(name).export_json("", images, &result.left_out);
-  else
-    result.text = contents_of(name);
+  result.text = database.export_json("", &result.left_out);
+  if (!images) return result;
+  std::int64_t left_out = 0;
+  result.images = database.stored_images(&left_out);
+  result.left_out += left_out;
   return result;
 }
 
 /// Database::import_json(). With several files, an error names the file.
-Database::Imported import_one(Database& database, const ImportCommand& options, std::size_t i,
-                              const std::string& text) try {
-  return database.import_json(text, options.images);
+std::int64_t import_one(Database& database, const ImportCommand& options, std::size_t i,
+                        const Exported& one) try {
+  return database.import_json(one.text, one.images);
 } catch (const Error& error) {
   if (options.files.size() == 1) throw;
   throw Error(error.kind(), options.files[i] + ": " + error.what() +
@@ -239,18 +242,15 @@ int run_import(const ImportCommand& options, const Output& output) {
   std::vector<Exported> exports;
   for (const std::string& file : options.files) exports.push_back(export_in(file, options.images));
   Database database = open_to_write(default_database_path(options.database));
-  Database::Imported imported;
-  std::int64_t left_out = 0;
+  std::int64_t records = 0, images = 0, left_out = 0;
   for (std::size_t i = 0; i < exports.size(); ++i) {
     std::string& text = exports[i].text;
     if (options.form != "tilewise")
       text =
           as_export(text, options.files[i],
                     named_record(options.kernel_template, options.problems, database, options.gpu));
-    const Database::Imported one = import_one(database, options, i, text);
-    imported.records += one.records;
-    imported.images += one.images;
-    imported.images_skipped += one.images_skipped;
+    records += import_one(database, options, i, exports[i]);
+    images += std::ssize(exports[i].images);
     left_out += exports[i].left_out;
   }
   const int status = left_out > 0 ? kDatabase : kOk;
@@ -258,20 +258,14 @@ int run_import(const ImportCommand& options, const Output& output) {
     warn(std::to_string(left_out) +
          " rows could not be read and are left out; `autotune db check` lists what is damaged");
   if (output.json) {
-    print_document(Json{{"imported", imported.records},
-                        {"images", imported.images},
-                        {"images_skipped", imported.images_skipped},
+    print_document(Json{{"imported", records},
+                        {"images", images},
                         {"left_out", left_out},
-                        {"database", database.path().string()}}
-                       .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+                        {"database", database.path().string()}});
     return status;
   }
-  print_line(std::to_string(imported.records) + " new records in " + database.path().string());
-  if (imported.images > 0) print_line(std::to_string(imported.images) + " images");
-  if (imported.images_skipped > 0)
-    note(output, std::to_string(imported.images_skipped) + " images were not taken" +
-                     (options.images ? ": they have no hash, so they are compiled again"
-                                     : "; --images takes them"));
+  print_line(std::to_string(records) + " new records in " + database.path().string());
+  if (images > 0) print_line(std::to_string(images) + " images");
   return status;
 }
 

@@ -1,16 +1,15 @@
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/command.hpp"
 #include "cli/common/bench.hpp"
 #include "cli/common/gpus.hpp"
+#include "cli/common/json.hpp"
 #include "cli/common/kinds.hpp"
 #include "vocabulary/machine_limits.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct DevicesCommand {
   std::string device = "all";
@@ -66,12 +65,10 @@ Json status_json(const DeviceStatus& status) {
           {"other_processes", status.other_processes}};
 }
 
-std::string json_of(const std::vector<Shown>& all) {
-  Json document;
-  document["devices"] = Json::array();
-  for (const Shown& shown : all) {
+Json devices_json(const std::vector<Shown>& all) {
+  const auto device_json = [](const Shown& shown) {
     const DeviceInfo& info = shown.gpu.info;
-    Json json = Json::parse(to_json(info));
+    Json json = json_of(info);
     json["index"] = info.target.host ? Json(shown.gpu.which) : Json(shown.gpu.index);
     json["gpu"] = gpu_key(info);
     if (info.target.host) json["usable_processors"] = usable_cores();
@@ -82,9 +79,9 @@ std::string json_of(const std::vector<Shown>& all) {
     json["status"] = shown.status ? status_json(*shown.status) : Json(nullptr);
     json["kinds"] = kinds_on(info);
     json["warnings"] = shown.doubts;
-    document["devices"].push_back(json);
-  }
-  return document.dump(2, ' ', false, Json::error_handler_t::replace);
+    return json;
+  };
+  return {{"devices", array_of(all, device_json)}};
 }
 
 void print_verbose(const Shown& shown) {
@@ -106,7 +103,7 @@ void print_verbose(const Shown& shown) {
   for (std::size_t i = 0; i < info.features.size(); ++i)
     if (info.features.test(i)) features += " " + std::string(to_string(static_cast<Feature>(i)));
   print_line("  features:" + features);
-  print_line("  products: " + CLI::detail::join(kinds_on(info), ", "));
+  print_line("  products: " + join(kinds_on(info)));
   if (!shown.status) return;
   const DeviceStatus& now = *shown.status;
   const auto known = [](double value, const char* unit) {
@@ -140,7 +137,7 @@ void print_all(const std::vector<Shown>& all, const Output& output) {
                format_number(peak_flops(info) / 1e12, 1),
                format_number(peak_bandwidth(info) / 1e12, 2), format_number(balance_of(info), 1),
                std::to_string(largest_square(free_bytes(shown), bytes_of(DType::f32))),
-               CLI::detail::join(operand_types_on(info), " ")});
+               join(operand_types_on(info), " ")});
   }
   table.print(output);
   if (output.verbose)
@@ -168,7 +165,7 @@ int run_devices(const DevicesCommand& options, const Output& output) {
   std::vector<Shown> all;
   for (const Gpu& gpu : devices_to_show(options.device)) all.push_back(look_at(gpu));
   if (output.json)
-    print_document(json_of(all));
+    print_document(devices_json(all));
   else
     print_all(all, output);
   return kOk;

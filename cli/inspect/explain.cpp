@@ -1,12 +1,10 @@
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
 #include "cli/common/bench.hpp"
-#include "cli/common/certainty_text.hpp"
-#include "cli/common/energy_text.hpp"
-#include "cli/common/kinds.hpp"
+#include "cli/common/json.hpp"
+#include "cli/common/measurement_text.hpp"
 #include "cli/common/stored.hpp"
 #include "cli/inspect/explain_profile.hpp"
 #include "cli/inspect/explanation.hpp"
@@ -15,8 +13,6 @@
 
 namespace tilewise::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kRivals = 5;
 // Below this share of the highest clock, the text names the clock as a limit of the kernel.
@@ -225,87 +221,80 @@ void print_model(const Explanation& one) {
 
 // JSON --------------------------------------------------------------------------------------------
 
-Json positive_or_none(double value) {
-  return std::isfinite(value) && value > 0 ? Json(value) : Json();
-}
-
 Json rivals_json(const std::vector<Rival>& rivals) {
-  Json json = Json::array();
-  for (const Rival& rival : rivals)
-    json.push_back({{"candidate", Json::parse(to_json(rival.record.candidate))},
-                    {"median_us", rival.record.measurement->median_us},
-                    {"ratio", rival.ratio},
-                    {"differences", rival.differences}});
-  return json;
+  return array_of(rivals, [](const Rival& rival) {
+    return Json{{"candidate", json_of(rival.record.candidate)},
+                {"median_us", rival.record.measurement->median_us},
+                {"ratio", rival.ratio},
+                {"differences", rival.differences}};
+  });
 }
 
 Json cost_json(const Explanation& one) {
   if (!one.cost) return nullptr;
-  Json steps = Json::array();
-  for (const StepCost& step : one.cost->steps) {
+  const auto step_json = [](const StepCost& step) {
     Json alone = Json::object();
     for (std::size_t i = 0; i < kLimits; ++i)
       alone[std::string(to_string(static_cast<Limit>(i)))] = step.alone[i] * 1e6;
-    steps.push_back({{"step", to_string(step.role)},
-                     {"us", step.seconds * 1e6},
-                     {"limit", to_string(step.limit)},
-                     {"waves", step.waves},
-                     {"resident_blocks", step.resident_blocks},
-                     {"alone_us", alone}});
-  }
-  return {{"us", one.cost->seconds * 1e6}, {"limit", to_string(one.cost->limit)}, {"steps", steps}};
+    return Json{{"step", to_string(step.role)},
+                {"us", step.seconds * 1e6},
+                {"limit", to_string(step.limit)},
+                {"waves", step.waves},
+                {"resident_blocks", step.resident_blocks},
+                {"alone_us", alone}};
+  };
+  return {{"us", one.cost->seconds * 1e6},
+          {"limit", to_string(one.cost->limit)},
+          {"steps", array_of(one.cost->steps, step_json)}};
 }
 
 Json measured_json(const Explanation& one) {
   if (!one.serving) return nullptr;
   const ReportProblem& measured = *one.measured;
-  Json rejections = Json::array(), baselines = Json::array();
-  for (const Rejection& rejection : measured.rejections)
-    rejections.push_back({{"outcome", to_string(rejection.outcome)},
-                          {"template", rejection.kernel_template},
-                          {"reason", rejection.reason},
-                          {"count", rejection.count}});
-  for (const Baseline& baseline : measured.baselines)
-    baselines.push_back(Json::parse(to_json(baseline)));
+  const auto rejection_json = [](const Rejection& rejection) {
+    return Json{{"outcome", to_string(rejection.outcome)},
+                {"template", rejection.kernel_template},
+                {"reason", rejection.reason},
+                {"count", rejection.count}};
+  };
   const ReportCandidate& serving = measured.candidates[*one.serving];
   return {
-      {"problem", Json::parse(to_json(measured.problem))},
+      {"problem", json_of(measured.problem)},
       {"candidates", measured.records},
       {"rejected", measured.rejected},
       {"objective", measured.winner == one.serving ? Json(to_string(measured.objective)) : Json()},
-      {"median_ratio", positive_or_none(one.median_ratio)},
-      {"certainty", one.certainty ? Json::parse(certainty_json(*one.certainty)) : Json(nullptr)},
+      {"median_ratio", positive_or_null(one.median_ratio)},
+      {"certainty", one.certainty ? certainty_json(*one.certainty) : Json(nullptr)},
       {"fastest_others", rivals_json(one.rivals)},
       {"best_of_other_templates", rivals_json(one.of_templates)},
-      {"rejections", rejections},
-      {"baselines", baselines},
-      {"occupancy", positive_or_none(serving.occupancy)},
+      {"rejections", array_of(measured.rejections, rejection_json)},
+      {"baselines", array_of(measured.baselines)},
+      {"occupancy", positive_or_null(serving.occupancy)},
       {"occupancy_limit", serving.occupancy_limit},
-      {"flops_per_byte", positive_or_none(serving.flops_per_byte)},
+      {"flops_per_byte", positive_or_null(serving.flops_per_byte)},
       {"model",
        {{"ranked", one.model.ranked},
         {"place", one.model.place},
-        {"rank_correlation",
-         std::isnan(one.model.correlation) ? Json() : Json(one.model.correlation)},
-        {"best_of_first_10", positive_or_none(one.model.best_of_first_10)}}}};
+        {"rank_correlation", one.model.correlation},
+        {"best_of_first_10", positive_or_null(one.model.best_of_first_10)}}}};
 }
 
 Json explanation_json(const Explanation& one, const std::optional<Profile>& profile) {
   const Resolution& resolution = one.answer.resolution;
   return {{"gpu", one.answer.subject.key},
-          {"problem", Json::parse(to_json(one.answer.problem))},
+          {"problem", json_of(one.answer.problem)},
           {"match", to_string(resolution.kind)},
           {"distance", resolution.distance},
           {"stale", resolution.stale},
           {"why", resolution.why},
-          {"candidate", Json::parse(to_json(resolution.candidate))},
-          {"record", resolution.record ? Json::parse(to_json(*resolution.record)) : Json(nullptr)},
-          {"expected_us", positive_or_none(resolution.predicted_us)},
-          {"roof_us", positive_or_none(one.roof_us)},
-          {"highest_clock_mhz", positive_or_none(missed_clock_mhz(one))},
+          {"candidate", json_of(resolution.candidate)},
+          {"record", resolution.record ? json_of(*resolution.record) : Json(nullptr)},
+          {"expected_us", positive_or_null(resolution.predicted_us)},
+          {"roof_us", positive_or_null(one.roof_us)},
+          {"highest_clock_mhz", positive_or_null(missed_clock_mhz(one))},
           {"cost_model", cost_json(one)},
           {"measured", measured_json(one)},
-          {"profile", profile ? Json::parse(profile_json(*profile)) : Json()}};
+          {"profile", profile ? profile_json(*profile) : Json()}};
 }
 
 ProfileOptions profile_options(const ExplainCommand& options, const std::vector<Gpu>& gpus,
@@ -352,11 +341,9 @@ int run_explain(const ExplainCommand& options, const Output& output) {
     print_profile(*profile);
   }
   if (output.json)
-    print_document(Json{
-        {"database", database ? Json(database->path().string()) : Json()},
-        {"left_out", Json::parse(left_out_json(gpus))},
-        {"explanations",
-         explanations}}.dump(2, ' ', false, Json::error_handler_t::replace));
+    print_document(Json{{"database", database ? Json(database->path().string()) : Json()},
+                        {"left_out", left_out_json(gpus)},
+                        {"explanations", explanations}});
   return kOk;
 }
 

@@ -4,31 +4,23 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
+#include "cli/common/json.hpp"
 #include "cli/common/output.hpp"
 #include "templates/kernel_template.hpp"
 #include "templates/space/candidate_text.hpp"
 #include "vocabulary/problem_text.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int kWarmUps = 1;  // launches of the plan
 constexpr int kLaunches = 3;
 constexpr double kShownStall = 0.005;  // warps per instruction; a table shows fewer as 0.00
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-
-std::vector<std::string> words_of(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
-}
 
 /// The command line of the hidden subcommand that launches the candidate.
 std::vector<std::string> command_for(const Explanation& one, const Candidate& candidate,
@@ -153,18 +145,16 @@ std::vector<std::size_t> stalls_of(const Profile& profile) {
 }
 
 Json candidate_json(const Profile& profile, const ProfiledCandidate& one) {
-  Json steps = Json::array();
-  for (const ProfiledStep& step : one.steps) {
+  const auto step_json = [&](const ProfiledStep& step) {
     Json json{{"step", to_string(step.role)}, {"kernel", step.kernel}}, stalls = Json::object();
     for (std::size_t i = 0; i < profile.counters.size(); ++i) {
       const Counter& counter = profile.counters[i];
-      (is_stall(counter) ? stalls : json)[counter.key] =
-          std::isnan(step.values[i]) ? Json() : Json(step.values[i]);
+      (is_stall(counter) ? stalls : json)[counter.key] = step.values[i];
     }
     json["stalls"] = std::move(stalls);
-    steps.push_back(std::move(json));
-  }
-  return {{"candidate", Json::parse(to_json(one.candidate))}, {"steps", std::move(steps)}};
+    return json;
+  };
+  return {{"candidate", json_of(one.candidate)}, {"steps", array_of(one.steps, step_json)}};
 }
 
 }  // namespace
@@ -211,12 +201,10 @@ void print_profile(const Profile& profile) {
       "warps for each issued instruction");
 }
 
-std::string profile_json(const Profile& profile) {
-  const Json json{
-      {"launches", profile.launches},
-      {"serving", candidate_json(profile, profile.serving)},
-      {"runner_up", profile.runner_up ? candidate_json(profile, *profile.runner_up) : Json()}};
-  return json.dump();
+Json profile_json(const Profile& profile) {
+  return {{"launches", profile.launches},
+          {"serving", candidate_json(profile, profile.serving)},
+          {"runner_up", profile.runner_up ? candidate_json(profile, *profile.runner_up) : Json()}};
 }
 
 }  // namespace tilewise::cli

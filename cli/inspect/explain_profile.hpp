@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/common/output.hpp"
 #include "cli/inspect/explanation.hpp"
 #include "cli/inspect/profiler.hpp"
 
@@ -38,6 +39,6 @@ struct Profile {
 Profile profile_of(const Explanation& explanation, const ProfileOptions& options);
 
 void print_profile(const Profile& profile);
-std::string profile_json(const Profile& profile);
+Json profile_json(const Profile& profile);
 
 }  // namespace tilewise::cli

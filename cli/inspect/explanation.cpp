@@ -1,7 +1,6 @@
 #include "cli/inspect/explanation.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <set>
 

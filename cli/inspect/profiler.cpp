@@ -10,6 +10,7 @@
 #include "tilewise/error.hpp"
 #include "vocabulary/csv.hpp"
 #include "vocabulary/decimal.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -108,7 +109,7 @@ std::string complaint_of(const std::string& text) {
   std::string found, last;
   for (std::string line; std::getline(lines, line);) {
     if (line.find("==ERROR==") != line.npos || line.find("error:") != line.npos)
-      found += (found.empty() ? "" : "\n") + line;
+      append(found, line, "\n");
     if (!line.empty()) last = line;
   }
   return found.empty() ? (last.empty() ? "nothing was printed" : last) : found;
@@ -123,12 +124,6 @@ std::string table_in(const std::string& text) {
   }
   for (; lines && line.starts_with('"'); std::getline(lines, line)) table += line + '\n';
   return table;
-}
-
-std::string joined(const std::vector<std::string>& words, const char* between) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
-  return text;
 }
 
 }  // namespace
@@ -185,8 +180,6 @@ std::vector<ProfiledLaunch> read_profile(const std::string& text,
 
 std::vector<ProfiledLaunch> profile(const std::string& ncu, const ProfileRequest& request,
                                     const std::vector<Counter>& counters) {
-  std::vector<std::string> metrics;
-  for (const Counter& counter : counters) metrics.emplace_back(counter.metric);
   std::vector<std::string> command{ncu,
                                    "--csv",
                                    "--page",
@@ -198,13 +191,13 @@ std::vector<ProfiledLaunch> profile(const std::string& ncu, const ProfileRequest
                                    "--clock-control",
                                    "none",
                                    "--kernel-name",
-                                   "regex:^(" + joined(request.kernels, "|") + ")$",
+                                   "regex:^(" + join(request.kernels, "|") + ")$",
                                    "--launch-skip",
                                    std::to_string(request.skip),
                                    "--launch-count",
                                    std::to_string(request.count),
                                    "--metrics",
-                                   joined(metrics, ",")};
+                                   join(counters, ",", &Counter::metric)};
   command.insert(command.end(), request.command.begin(), request.command.end());
   const auto output = output_of(command, true);
   if (!output) throw Error(ErrorKind::io, "cannot start " + ncu);

@@ -1,21 +1,18 @@
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
 #include "cli/common/answers.hpp"
 #include "cli/common/bench.hpp"
-#include "cli/common/energy_text.hpp"
 #include "cli/common/gpus.hpp"
 #include "cli/common/inputs.hpp"
-#include "cli/common/kinds.hpp"
+#include "cli/common/json.hpp"
+#include "cli/common/measurement_text.hpp"
 #include "cli/common/stored.hpp"
-#include "cli/common/tune_report.hpp"
 #include "templates/space/candidate_text.hpp"
+#include "vocabulary/problem_text.hpp"
 
 namespace tilewise::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct QueryCommand : AnswerOptions {
   bool stale = false;
@@ -36,10 +33,10 @@ void setup(CLI::App& app, QueryCommand& options) {
                 "autotune query --device 0 --sizes 1024,3000x500x700 --layout all"}));
 }
 
-// --- the stored winners
+// The stored winners ------------------------------------------------------------------------------
 
 Json winner_json(const Winner& winner) {
-  Json json = Json::parse(to_json(winner.record));
+  Json json = json_of(winner.record);
   json["since"] = winner.since;
   json["quarantined"] = winner.quarantined;
   json["objective"] = to_string(winner.objective);
@@ -58,25 +55,18 @@ std::string configuration_text(const Winner& winner, bool verbose) {
          (verbose ? to_string(candidate) : short_text(candidate));
 }
 
-std::string listing_json(const Database& database, const std::vector<Subject>& subjects,
-                         const std::vector<Gpu>& gpus) {
-  Json document;
-  document["database"] = database.path().string();
-  document["left_out"] = Json::parse(left_out_json(gpus));
-  document["gpus"] = Json::array();
-  for (const Subject& subject : subjects) {
+Json listing_json(const Database& database, const std::vector<Subject>& subjects,
+                  const std::vector<Gpu>& gpus) {
+  const auto gpu_json = [&](const Subject& subject) {
     const std::optional<DeviceFacts> facts = database.device(subject.key);
-    Json gpu{{"gpu", subject.key},
-             {"facts", facts ? Json::parse(to_json(*facts)) : Json()},
-             {"winners", Json::array()},
-             {"baselines", Json::array()}};
-    for (const Winner& winner : database.winners(subject.key))
-      gpu["winners"].push_back(winner_json(winner));
-    for (const Baseline& baseline : database.baselines({}, subject.key))
-      gpu["baselines"].push_back(Json::parse(to_json(baseline)));
-    document["gpus"].push_back(gpu);
-  }
-  return document.dump(2, ' ', false, Json::error_handler_t::replace);
+    return Json{{"gpu", subject.key},
+                {"facts", facts ? json_of(*facts) : Json()},
+                {"winners", array_of(database.winners(subject.key), winner_json)},
+                {"baselines", array_of(database.baselines({}, subject.key))}};
+  };
+  return {{"database", database.path().string()},
+          {"left_out", left_out_json(gpus)},
+          {"gpus", array_of(subjects, gpu_json)}};
 }
 
 void print_listing(const Database& database, const std::vector<Subject>& subjects,
@@ -133,31 +123,20 @@ void print_listing(const Database& database, const std::vector<Subject>& subject
   }
 }
 
-// --- the record that serves a product
+// How a product would be answered -----------------------------------------------------------------
 
-std::string answers_json(const std::optional<Database>& database,
-                         const std::vector<Answer>& answers, const std::vector<Gpu>& gpus) {
-  Json document;
-  document["database"] = database ? Json(database->path().string()) : Json(nullptr);
-  document["left_out"] = Json::parse(left_out_json(gpus));
-  document["answers"] = Json::array();
-  for (const Answer& answer : answers) {
-    Json json;
-    json["gpu"] = answer.subject.key;
-    json["problem"] = Json::parse(to_json(answer.problem));
-    json["error_bound"] = error_bound(answer.problem);
-    json["match"] = std::string(to_string(answer.resolution.kind));
-    json["distance"] = answer.resolution.distance;
-    json["stale"] = answer.resolution.stale;
-    json["why"] = answer.resolution.why;
-    json["predicted_us"] = answer.resolution.predicted_us;
-    json["limited_by"] = answer.resolution.limited_by;
-    json["candidate"] = Json::parse(to_json(answer.resolution.candidate));
-    json["record"] = nullptr;
-    if (answer.resolution.record) json["record"] = Json::parse(to_json(*answer.resolution.record));
-    document["answers"].push_back(json);
-  }
-  return document.dump(2, ' ', false, Json::error_handler_t::replace);
+Json answers_json(const std::optional<Database>& database, const std::vector<Answer>& answers,
+                  const std::vector<Gpu>& gpus) {
+  const auto answer_json = [](const Answer& answer) {
+    Json json{{"gpu", answer.subject.key},
+              {"problem", json_of(answer.problem)},
+              {"error_bound", error_bound(answer.problem)}};
+    json.update(json_of(answer.resolution));
+    return json;
+  };
+  return {{"database", database ? Json(database->path().string()) : Json()},
+          {"left_out", left_out_json(gpus)},
+          {"answers", array_of(answers, answer_json)}};
 }
 
 std::string from_text(const Problem& problem) {

@@ -1,21 +1,19 @@
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
 #include "cli/common/answers.hpp"
 #include "cli/common/bench.hpp"
+#include "cli/common/json.hpp"
 #include "cli/common/stored.hpp"
 #include "cli/inspect/disassembly.hpp"
 #include "device/machines.hpp"
-#include "matmul/build.hpp"
+#include "matmul/image_store.hpp"
 #include "templates/kernel_template.hpp"
 #include "templates/sources.hpp"
-#include "templates/space/candidate_text.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct SourceCommand : AnswerOptions {
   bool cuda = false, ptx = false, sass = false;
@@ -87,13 +85,12 @@ Request request_of(const SourceCommand& options, const std::optional<Database>& 
                   "candidate (--arch, --only)");
     subjects = subjects_of(options, gpus, database, true);
   }
-  if (subjects.size() != 1) {
-    std::string names;
-    for (const Subject& subject : subjects) names += (names.empty() ? "" : ", ") + subject.key;
-    throw Error(ErrorKind::invalid_argument,
-                "one GPU is needed: name one by --gpu, --device or --arch" +
-                    (names.empty() ? " (nothing is stored)" : " (these are: " + names + ")"));
-  }
+  if (subjects.size() != 1)
+    throw Error(
+        ErrorKind::invalid_argument,
+        "one GPU is needed: name one by --gpu, --device or --arch" +
+            (subjects.empty() ? " (nothing is stored)"
+                              : " (these are: " + join(subjects, ", ", &Subject::key) + ")"));
   const Subject& subject = subjects.front();
   const std::vector<Problem> problems = problems_of(options.problems, subject.info, {});
   if (problems.size() != 1)
@@ -222,19 +219,16 @@ int run_source(const SourceCommand& options, const Output& output) {
     for (const Listing& listing : listings) print_listing(request, listing, options);
     return kOk;
   }
-  Json kernels = Json::array();
-  for (const Listing& listing : listings) kernels.push_back(listing_json(request, listing));
-  print_document(Json{
-      {"gpu", request.subject.key.empty() ? Json() : Json(request.subject.key)},
-      {"target", to_string(target)},
-      {"problem", Json::parse(to_json(request.problem))},
-      {"match", request.match},
-      {"candidate", Json::parse(to_json(request.candidate))},
-      {"form", options.cuda  ? "cuda"
-               : options.ptx ? "ptx"
-                             : "sass"},
-      {"kernels",
-       kernels}}.dump(2, ' ', false, Json::error_handler_t::replace));
+  const auto kernel_json = [&](const Listing& listing) { return listing_json(request, listing); };
+  print_document(Json{{"gpu", request.subject.key.empty() ? Json() : Json(request.subject.key)},
+                      {"target", to_string(target)},
+                      {"problem", json_of(request.problem)},
+                      {"match", request.match},
+                      {"candidate", json_of(request.candidate)},
+                      {"form", options.cuda  ? "cuda"
+                               : options.ptx ? "ptx"
+                                             : "sass"},
+                      {"kernels", array_of(listings, kernel_json)}});
   return kOk;
 }
 

@@ -2,6 +2,7 @@
 #include "cli/common/bench.hpp"
 #include "cli/common/gpus.hpp"
 #include "cli/common/inputs.hpp"
+#include "cli/common/json.hpp"
 #include "cli/common/space_count.hpp"
 
 namespace tilewise::cli {
@@ -63,7 +64,7 @@ int run_space(const SpaceCommand& options, const Output& output) {
       counts.insert(counts.end(), more.begin(), more.end());
     }
   if (output.json)
-    print_document("{\"spaces\": " + counts_json(counts) + "}");
+    print_document(Json{{"spaces", counts_json(counts)}});
   else
     print_counts(counts, output);
   return kOk;

@@ -1,13 +1,10 @@
-#include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
-#include "cli/common/inputs.hpp"
+#include "cli/common/json.hpp"
 #include "templates/space/search_space.hpp"
 
 namespace tilewise::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct TemplatesCommand {
   std::vector<std::string> names;
@@ -45,36 +42,34 @@ void print_template(const KernelTemplate& kernel) {
 }
 
 Json template_json(const KernelTemplate& kernel) {
-  Json json{{"name", kernel.name},
-            {"summary", kernel.summary},
-            {"revision", kernel.revision},
-            {"parameters", Json::array()},
-            {"constraints", Json::array()}};
-  for (const Parameter& parameter : kernel.parameters)
-    json["parameters"].push_back(
-        {{"name", parameter.name},
-         {"values", parameter.values},
-         {"labels", parameter.labels},
-         {"plain", plain_value(parameter) ? Json(*plain_value(parameter)) : Json()},
-         {"help", parameter.help}});
-  for (const Constraint& constraint : kernel.constraints)
-    json["constraints"].push_back({{"name", constraint.name},
-                                   {"text", constraint.text},
-                                   {"reads", constraint.reads},
-                                   {"for_search_only", constraint.for_search_only}});
-  return json;
+  const auto parameter_json = [](const Parameter& parameter) {
+    return Json{{"name", parameter.name},
+                {"values", parameter.values},
+                {"labels", parameter.labels},
+                {"plain", plain_value(parameter) ? Json(*plain_value(parameter)) : Json()},
+                {"help", parameter.help}};
+  };
+  const auto constraint_json = [](const Constraint& constraint) {
+    return Json{{"name", constraint.name},
+                {"text", constraint.text},
+                {"reads", constraint.reads},
+                {"for_search_only", constraint.for_search_only}};
+  };
+  return {{"name", kernel.name},
+          {"summary", kernel.summary},
+          {"revision", kernel.revision},
+          {"parameters", array_of(kernel.parameters, parameter_json)},
+          {"constraints", array_of(kernel.constraints, constraint_json)}};
 }
 
 int run_templates(const TemplatesCommand& options, const Output& output) {
   const std::vector<const KernelTemplate*> kernels = select_templates(options.names);
-  Json document{{"templates", Json::array()}};
-  for (const KernelTemplate* kernel : kernels) {
-    if (output.json)
-      document["templates"].push_back(template_json(*kernel));
-    else
-      print_template(*kernel);
-  }
-  if (output.json) print_document(document.dump(2));
+  if (output.json)
+    print_document(Json{{"templates", array_of(kernels, [](const auto* kernel) {
+                           return template_json(*kernel);
+                         })}});
+  else
+    for (const KernelTemplate* kernel : kernels) print_template(*kernel);
   return kOk;
 }
 

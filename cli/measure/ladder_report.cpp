@@ -1,15 +1,12 @@
 #include "cli/measure/ladder_report.hpp"
 
 #include <algorithm>
-#include <cstdio>
-#include <nlohmann/json.hpp>
+
+#include "cli/common/json.hpp"
+#include "vocabulary/decimal.hpp"
 
 namespace tilewise::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-Json positive_or_null(double value) { return value > 0 ? Json(value) : Json(nullptr); }
 
 Json rung_json(const Ladder& ladder, std::size_t index) {
   const Rung& rung = ladder.rungs[index];
@@ -18,10 +15,10 @@ Json rung_json(const Ladder& ladder, std::size_t index) {
   json["name"] = rung.name;
   json["what"] = rung.what;
   json["arithmetic"] = rung.arithmetic;
-  json["candidate"] = rung.candidate ? Json::parse(to_json(*rung.candidate)) : Json(nullptr);
+  json["candidate"] = rung.candidate ? json_of(*rung.candidate) : Json(nullptr);
   json["outcome"] = to_string(rung.outcome);
   json["detail"] = rung.detail;
-  json["measurement"] = rung.measurement ? Json::parse(to_json(*rung.measurement)) : Json(nullptr);
+  json["measurement"] = rung.measurement ? json_of(*rung.measurement) : Json(nullptr);
   json["tflops"] = positive_or_null(tflops_of(ladder, rung));
   json["times_before"] = positive_or_null(times_before(ladder, index));
   const auto before = rung_before(ladder, index);
@@ -31,12 +28,6 @@ Json rung_json(const Ladder& ladder, std::size_t index) {
   json["error_ratio"] = rung.error_ratio ? Json(*rung.error_ratio) : Json(nullptr);
   json["normwise_error"] = rung.normwise_error ? Json(*rung.normwise_error) : Json(nullptr);
   return json;
-}
-
-std::string error_text(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1e", value);
-  return text;
 }
 
 /// "1.35x", with the number of the compared rung unless it is the rung above.
@@ -67,7 +58,7 @@ std::vector<std::string> row_of(const Ladder& ladder, std::size_t index) {
           share > 0 ? format_percent(share) : "-",
           rung.bytes_per_flop > 0 ? format_number(rung.bytes_per_flop, 3) : "-",
           rung.error_ratio ? format_number(*rung.error_ratio, 4) : "-",
-          rung.normwise_error ? error_text(*rung.normwise_error) : "-",
+          rung.normwise_error ? in_exponent_form(*rung.normwise_error, 1) : "-",
           rung.detail.empty() ? rung.what : rung.detail};
 }
 
@@ -94,11 +85,11 @@ void print_ladder(const Ladder& ladder, const Output& output) {
   table.print(output);
 }
 
-std::string ladder_json(const Ladder& ladder) {
+Json ladder_json(const Ladder& ladder) {
   Json document;
-  document["device"] = Json::parse(to_json(ladder.device));
+  document["device"] = json_of(ladder.device);
   document["gpu"] = gpu_key(ladder.device);
-  document["problem"] = Json::parse(to_json(ladder.problem));
+  document["problem"] = json_of(ladder.problem);
   document["cold"] = ladder.cold;
   document["peak_tflops"] = positive_or_null(peak_tflops(ladder));
   document["seconds"] = ladder.seconds;
@@ -106,7 +97,7 @@ std::string ladder_json(const Ladder& ladder) {
   for (std::size_t i = 0; i < ladder.rungs.size(); ++i)
     document["rungs"].push_back(rung_json(ladder, i));
   document["interrupted"] = ladder.interrupted;
-  return document.dump(2, ' ', false, Json::error_handler_t::replace);
+  return document;
 }
 
 }  // namespace tilewise::cli

@@ -12,6 +12,6 @@ void print_ladder(const Ladder& ladder, const Output& output);
 /// "what", "arithmetic", "candidate" or null, "outcome", "detail", "measurement" or null, "tflops",
 /// "times_before", "before" (the number of that rung), "share_of_peak", "bytes_per_flop",
 /// "error_ratio", "normwise_error"}], "interrupted"}; a missing figure is null.
-std::string ladder_json(const Ladder& ladder);
+Json ladder_json(const Ladder& ladder);
 
 }  // namespace tilewise::cli

@@ -9,6 +9,7 @@
 #include "matmul/build.hpp"
 #include "matmul/executable.hpp"
 #include "tuner/evaluate/staging.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -36,13 +37,11 @@ void setup(CLI::App& app, LaunchCommand& options) {
 
 Gpu gpu_of(const LaunchCommand& options) {
   const std::vector<Gpu> gpus = choose_gpus(options.device, false);
-  std::string names;
-  for (const Gpu& gpu : gpus) {
+  for (const Gpu& gpu : gpus)
     if (options.key.empty() || gpu_key(gpu.info) == options.key) return gpu;
-    names += (names.empty() ? "" : ", ") + gpu_key(gpu.info);
-  }
   throw Error(ErrorKind::no_device,
-              "there is no " + options.key + " in this machine, which has " + names);
+              "there is no " + options.key + " in this machine, which has " +
+                  join(gpus, ", ", [](const Gpu& gpu) { return gpu_key(gpu.info); }));
 }
 
 Built built_on(const Gpu& gpu, const LaunchCommand& options, const Problem& problem) {
@@ -73,12 +72,7 @@ void launch(const Gpu& gpu, const Problem& problem, const Built& built, int time
   staging.upload(stream.get(), a, {problem, DataSet::bounded, DataOf::a, kSeed});
   staging.upload(stream.get(), b, {problem, DataSet::bounded, DataOf::b, kSeed});
   staging.upload(stream.get(), c, {problem, DataSet::bounded, DataOf::c0, kSeed});
-  Call call;
-  call.a = a.data(), call.b = b.data(), call.c = c.data();
-  call.lda = places[0].ld, call.ldb = places[1].ld, call.ldc = places[2].ld;
-  call.stride_a = places[0].stride, call.stride_b = places[1].stride;
-  call.stride_c = places[2].stride;
-  call.stream = stream.get();
+  const Call call = call_on(a, b, c, stream.get());
   for (int i = 0; i < times; ++i) executable.launch(call);
   device->synchronize(stream.get());
 }

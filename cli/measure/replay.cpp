@@ -1,8 +1,5 @@
 #include "tuner/search/replay.hpp"
-
-#include <algorithm>
-#include <nlohmann/json.hpp>
-#include <sstream>
+#include "cli/common/json.hpp"
 
 #include "cli/command.hpp"
 #include "cli/common/input_file.hpp"
@@ -11,8 +8,6 @@
 
 namespace tilewise::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kMean =
     "mean over the repeats of the best time of all over the best time found";
@@ -90,28 +85,26 @@ double after(const ReplayResult& result, int evaluations) {
   return result.reached.at(static_cast<std::size_t>(evaluations) - 1);
 }
 
-Json json_of(const std::vector<Replayed>& all, const ReplayCommand& options) {
-  Json document{{"mean", kMean},
-                {"repeats", options.replay.repeats},
-                {"under_way", options.replay.under_way},
-                {"values_shuffled", options.shuffle_values},
-                {"spaces", Json::array()}};
-  for (const Replayed& replayed : all) {
-    Json space{{"name", replayed.recorded.name},
-               {"configurations", replayed.recorded.times.size()},
-               {"failed", replayed.recorded.failed()},
-               {"best_us", replayed.recorded.best()},
-               {"strategies", Json::array()}};
-    for (const ReplayResult& result : replayed.results) {
-      Json one{{"strategy", result.strategy}, {"ms_per_proposal", result.ms_per_proposal}};
-      for (const int n : checkpoints(options.replay.evaluations))
-        one["reached"][std::to_string(n)] = after(result, n);
-      one["curve"] = result.reached;
-      space["strategies"].push_back(one);
-    }
-    document["spaces"].push_back(space);
-  }
-  return document;
+Json replay_json(const std::vector<Replayed>& all, const ReplayCommand& options) {
+  const auto strategy_json = [&](const ReplayResult& result) {
+    Json json{{"strategy", result.strategy}, {"ms_per_proposal", result.ms_per_proposal}};
+    for (const int n : checkpoints(options.replay.evaluations))
+      json["reached"][std::to_string(n)] = after(result, n);
+    json["curve"] = result.reached;
+    return json;
+  };
+  const auto space_json = [&](const Replayed& replayed) {
+    return Json{{"name", replayed.recorded.name},
+                {"configurations", replayed.recorded.times.size()},
+                {"failed", replayed.recorded.failed()},
+                {"best_us", replayed.recorded.best()},
+                {"strategies", array_of(replayed.results, strategy_json)}};
+  };
+  return {{"mean", kMean},
+          {"repeats", options.replay.repeats},
+          {"under_way", options.replay.under_way},
+          {"values_shuffled", options.shuffle_values},
+          {"spaces", array_of(all, space_json)}};
 }
 
 void print_replayed(const Replayed& replayed, const ReplayCommand& options, const Output& output) {
@@ -153,7 +146,7 @@ int run_replay(const ReplayCommand& options, const Output& output) {
     if (!output.json) print_replayed(all.back(), options, output);
   }
   if (output.json)
-    print_document(json_of(all, options).dump(2, ' ', false, Json::error_handler_t::replace));
+    print_document(replay_json(all, options));
   else
     note(output, std::string("%: ") + kMean + "; " + std::to_string(options.replay.repeats) +
                      " repeats, " + std::to_string(options.replay.under_way) + " under way");

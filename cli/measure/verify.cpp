@@ -1,24 +1,22 @@
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
 #include "cli/common/bench.hpp"
 #include "cli/common/inputs.hpp"
-#include "cli/common/kinds.hpp"
+#include "cli/common/json.hpp"
 #include "cli/common/progress.hpp"
 #include "cli/common/signals.hpp"
 #include "cli/common/stored.hpp"
-#include "cli/common/tune_report.hpp"
 #include "templates/space/candidate_text.hpp"
 #include "tuner/evaluate/time_change.hpp"
 #include "tuner/evaluate/trial.hpp"
+#include "vocabulary/decimal.hpp"
+#include "vocabulary/problem_text.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct VerifyCommand {
   BenchOptions bench;
@@ -137,9 +135,7 @@ Selected select_winners(const Database& database, const Gpu& gpu, const VerifyCo
 
 /// "1.2e+09".
 std::string arrivals_text(double count) {
-  char text[32];
-  std::snprintf(text, sizeof text, count < 1e6 ? "%.0f" : "%.1e", count);
-  return text;
+  return count < 1e6 ? in_decimals(count, 0) : in_exponent_form(count, 1);
 }
 
 std::string change_text(const Verdict& verdict) {
@@ -193,12 +189,11 @@ void print_verdicts(const std::vector<Verdict>& verdicts, const Output& output) 
     if (!verdict.detail.empty()) note(output, to_string(verdict.problem) + ": " + verdict.detail);
 }
 
-std::string verdicts_json(const std::vector<Verdict>& verdicts, const std::vector<Gpu>& gpus) {
-  Json document{{"left_out", Json::parse(left_out_json(gpus))}, {"results", Json::array()}};
-  for (const Verdict& verdict : verdicts) {
+Json verdicts_json(const std::vector<Verdict>& verdicts, const std::vector<Gpu>& gpus) {
+  const auto verdict_json = [](const Verdict& verdict) {
     Json json;
     json["gpu"] = verdict.gpu;
-    json["problem"] = Json::parse(to_json(verdict.problem));
+    json["problem"] = json_of(verdict.problem);
     json["state"] = verdict.state;
     json["detail"] = verdict.detail;
     json["launches_observed"] = verdict.launches;
@@ -206,12 +201,13 @@ std::string verdicts_json(const std::vector<Verdict>& verdicts, const std::vecto
     const bool compared = verdict.change && std::isfinite(verdict.change->change);
     json["change"] = compared ? Json(verdict.change->change) : Json(nullptr);
     json["tolerance"] = verdict.change ? Json(verdict.change->tolerance) : Json(nullptr);
-    json["stored"] = verdict.stored ? Json::parse(to_json(*verdict.stored)) : Json(nullptr);
-    json["now"] = verdict.now ? Json::parse(to_json(*verdict.now)) : Json(nullptr);
-    document["results"].push_back(json);
-  }
-  document["interrupted"] = interrupted().load();
-  return document.dump(2, ' ', false, Json::error_handler_t::replace);
+    json["stored"] = verdict.stored ? json_of(*verdict.stored) : Json(nullptr);
+    json["now"] = verdict.now ? json_of(*verdict.now) : Json(nullptr);
+    return json;
+  };
+  return {{"left_out", left_out_json(gpus)},
+          {"results", array_of(verdicts, verdict_json)},
+          {"interrupted", interrupted().load()}};
 }
 
 /// Prints the problems of --sizes without a winner on this GPU; without --sizes, that there are no
@@ -219,8 +215,7 @@ std::string verdicts_json(const std::vector<Verdict>& verdicts, const std::vecto
 void print_missing_winners(const Gpu& gpu, const Selected& selected, const Database& database) {
   std::string problems;
   for (const Verdict& verdict : selected.without)
-    problems += (problems.empty() ? "" : ", ") + to_string(verdict.problem) +
-                (verdict.stored ? " (quarantined)" : "");
+    append(problems, to_string(verdict.problem) + (verdict.stored ? " (quarantined)" : ""));
   if (selected.winners.empty() && problems.empty()) problems = "any problem";
   if (!problems.empty())
     warn("no winner to verify in " + database.path().string() + " on " + gpu.info.name + " for " +

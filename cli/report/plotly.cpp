@@ -1,5 +1,4 @@
 // Finds plotly.js, a part of pip's package plotly.
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -7,6 +6,7 @@
 #include "cli/common/program_output.hpp"
 #include "cli/report/report_page.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -27,11 +27,6 @@ std::string file_at(const fs::path& path) {
         fs::is_regular_file(file, ignored))
       return file;
   return "";
-}
-
-std::string from_environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value && *value ? value : "";
 }
 
 /// A Python's package plotly, found without importing it.
@@ -67,7 +62,7 @@ Plotly read_plotly(const std::string& path) {
 }  // namespace
 
 Plotly find_plotly(const std::string& named) {
-  const std::string variable = from_environment("TILEWISE_PLOTLY");
+  const std::string variable = environment_variable("TILEWISE_PLOTLY");
   for (const auto& [origin, path] :
        {std::pair<std::string, std::string>{"--plotly", named}, {"TILEWISE_PLOTLY", variable}}) {
     if (path.empty()) continue;
@@ -76,7 +71,7 @@ Plotly find_plotly(const std::string& named) {
       throw Error(ErrorKind::io, origin + ": there is no " + kFile + " at '" + path + "'");
     return read_plotly(file);
   }
-  if (const std::string active = from_environment("VIRTUAL_ENV"); !active.empty())
+  if (const std::string active = environment_variable("VIRTUAL_ENV"); !active.empty())
     if (const std::string file = file_at(active); !file.empty()) return read_plotly(file);
   if (const std::string python = find_program("python3"); !python.empty())
     if (const std::string package = package_of(python); !package.empty())

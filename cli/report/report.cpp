@@ -4,22 +4,18 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <map>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
 #include "cli/common/bench.hpp"
+#include "cli/common/json.hpp"
 #include "cli/common/progress.hpp"
 #include "cli/common/signals.hpp"
 #include "cli/common/stored.hpp"
 #include "cli/report/report_page.hpp"
 #include "tuner/search/search_memory.hpp"
-#include "vocabulary/problem_text.hpp"
 
 namespace tilewise::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct ReportCommand {
   std::string file, gpu, plotly, database;
@@ -135,8 +131,7 @@ int run(const ReportCommand& options, const Output& output) {
                         {"records", summary.records},
                         {"candidates", candidates},
                         {"left_out_problems", summary.left_out_problems},
-                        {"plotly", {{"file", plotly.path}, {"version", plotly.version}}}}
-                       .dump(2, ' ', false, Json::error_handler_t::replace));
+                        {"plotly", {{"file", plotly.path}, {"version", plotly.version}}}});
   else
     note(output, options.file + ": " + format_bytes(static_cast<double>(page.size())) + ", " +
                      std::to_string(problems.size()) + " problems, " + std::to_string(candidates) +

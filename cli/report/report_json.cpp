@@ -4,11 +4,10 @@
 #include <cmath>
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 
-#include "cli/common/energy_text.hpp"
+#include "cli/common/json.hpp"
+#include "cli/common/measurement_text.hpp"
 #include "cli/report/report_page.hpp"
-#include "templates/cost_model.hpp"
 #include "templates/kernel_template.hpp"
 #include "templates/space/candidate_text.hpp"
 #include "vocabulary/decimal.hpp"
@@ -16,8 +15,6 @@
 
 namespace tilewise::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kDigits =
     "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";

@@ -1,15 +1,14 @@
 #include "cli/report/report_page.hpp"
 
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string_view>
 
+#include "cli/common/json.hpp"
 #include "tilewise/version.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string_view page_file(std::string_view name) {
   for (int i = 0; i < kEmbeddedPageCount; ++i)
@@ -111,11 +110,9 @@ std::string report_page(const ReportSummary& summary, const std::vector<ReportGp
                         const Plotly& plotly) {
   return filled(page_file("report.html"), [&](std::string_view name) -> std::string {
     if (name == "data") {
-      std::string rows = "[";
-      for (const std::string& row : overviews) rows += (rows.size() > 1 ? ",\n" : "") + row;
       return data_script("summary", summary_json(summary, gpus)) +
              data_script("catalog", catalog_json()) + data_script("strings", strings.json()) +
-             data_script("overview", rows + "]");
+             data_script("overview", "[" + join(overviews, ",\n") + "]");
     }
     if (name == "details") {
       std::string all;

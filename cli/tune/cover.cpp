@@ -5,6 +5,7 @@
 #include "cli/command.hpp"
 #include "cli/common/bench.hpp"
 #include "cli/common/inputs.hpp"
+#include "cli/common/json.hpp"
 #include "cli/common/kinds.hpp"
 #include "cli/common/progress.hpp"
 #include "cli/common/signals.hpp"

@@ -3,18 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
-#include <sstream>
 #include <vector>
 
+#include "cli/common/json.hpp"
 #include "cli/common/tune_report.hpp"
-#include "templates/space/candidate_text.hpp"
 #include "vocabulary/problem_text.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Points = std::vector<const CoverPoint*>;
 
 /// The table of losses has one row or column for sizes 4^i .. 4^(i+1) - 1.
@@ -66,11 +64,8 @@ std::size_t checks(const CoverResult& result) {
 }
 
 std::string range_text(const SizeRange& range) {
-  std::string layouts;
-  for (const Layout layout : range.layouts)
-    layouts += (layouts.empty() ? "" : ",") + std::string(to_string(layout));
-  return kind_text(range.kind) + ", " + layouts + ", m " + range.m.text() + ", n " +
-         range.n.text() + ", k " + range.k.text();
+  return kind_text(range.kind) + ", " + join(range.layouts, ",") + ", m " + range.m.text() +
+         ", n " + range.n.text() + ", k " + range.k.text();
 }
 
 void print_layouts(const Covered& covered, const Output& output) {
@@ -116,12 +111,12 @@ std::string loss_text(const Points& points) {
 }
 
 Json point_json(const CoverPoint& point) {
-  Json json = {{"problem", Json::parse(to_json(point.problem))},
+  Json json = {{"problem", json_of(point.problem)},
                {"check", point.check},
-               {"best_us", point.best_us > 0 ? Json(point.best_us) : Json()},
-               {"served_us", point.served_us > 0 ? Json(point.served_us) : Json()},
+               {"best_us", positive_or_null(point.best_us)},
+               {"served_us", positive_or_null(point.served_us)},
                {"loss", point.has_loss() ? Json(point.loss()) : Json()},
-               {"cublas_us", point.cublas_us > 0 ? Json(point.cublas_us) : Json()}};
+               {"cublas_us", positive_or_null(point.cublas_us)}};
   return json;
 }
 
@@ -131,7 +126,7 @@ Json loss_json(const Points& points) {
   if (!worst) return json;
   json["mean"] = mean_loss(points);
   json["worst"] = worst->loss();
-  json["worst_problem"] = Json::parse(to_json(worst->problem));
+  json["worst_problem"] = json_of(worst->problem);
   return json;
 }
 
@@ -174,46 +169,45 @@ void print_covered(const Covered& covered, const Output& output) {
   if (result.exhausted) note(output, "the range has no other sizes: each is tuned");
 }
 
-std::string covered_json(const Covered& covered) {
+Json covered_json(const Covered& covered) {
   const CoverResult& result = covered.result;
-  Json layouts = Json::array(), names = Json::array(), points = Json::array();
-  for (const Layout layout : covered.range.layouts) names.push_back(to_string(layout));
-  for (const CoverLayout& layout : result.layouts)
-    layouts.push_back({{"layout", to_string(layout.layout)},
-                       {"points", layout.points},
-                       {"configurations", layout.configurations},
-                       {"added", layout.added},
-                       {"images", layout.images},
-                       {"limit_loss", layout.limit_loss}});
-  for (const CoverPoint& point : result.points) points.push_back(point_json(point));
+  const auto layout_json = [](const CoverLayout& layout) {
+    return Json{{"layout", to_string(layout.layout)},
+                {"points", layout.points},
+                {"configurations", layout.configurations},
+                {"added", layout.added},
+                {"images", layout.images},
+                {"limit_loss", layout.limit_loss}};
+  };
   const Ratios ratios = ratios_of(result);
-  Json json = {{"gpu", gpu_key(covered.gpu.info)},
-               {"devices", covered.devices},
-               {"range",
-                {{"dtype", to_string(covered.range.kind.a.type)},
-                 {"out", to_string(covered.range.kind.c.type)},
-                 {"math", to_string(covered.range.kind.math)},
-                 {"layouts", names},
-                 {"m", covered.range.m.text()},
-                 {"n", covered.range.n.text()},
-                 {"k", covered.range.k.text()}}},
-               {"seconds", result.seconds},
-               {"interrupted", result.interrupted},
-               {"exhausted", result.exhausted},
-               {"tuned_before", result.tuned_before},
-               {"left_out", result.left_out},
-               {"layouts", layouts},
-               {"loss",
-                {{"checks", loss_json(points_of(result, true))},
-                 {"all", loss_json(points_of(result, false))}}},
-               {"cublas", {{"points", ratios.count}}},
-               {"points", points}};
+  Json json = {
+      {"gpu", gpu_key(covered.gpu.info)},
+      {"devices", covered.devices},
+      {"range",
+       {{"dtype", to_string(covered.range.kind.a.type)},
+        {"out", to_string(covered.range.kind.c.type)},
+        {"math", to_string(covered.range.kind.math)},
+        {"layouts", array_of(covered.range.layouts, [](Layout x) { return to_string(x); })},
+        {"m", covered.range.m.text()},
+        {"n", covered.range.n.text()},
+        {"k", covered.range.k.text()}}},
+      {"seconds", result.seconds},
+      {"interrupted", result.interrupted},
+      {"exhausted", result.exhausted},
+      {"tuned_before", result.tuned_before},
+      {"left_out", result.left_out},
+      {"layouts", array_of(result.layouts, layout_json)},
+      {"loss",
+       {{"checks", loss_json(points_of(result, true))},
+        {"all", loss_json(points_of(result, false))}}},
+      {"cublas", {{"points", ratios.count}}},
+      {"points", array_of(result.points, point_json)}};
   if (ratios.count > 0) {
     json["cublas"]["geometric_mean"] = ratios.mean;
     json["cublas"]["least"] = ratios.least;
   }
   if (result.failure) json["error"] = result.failure->what();
-  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+  return json;
 }
 
 }  // namespace tilewise::cli

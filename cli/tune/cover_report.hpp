@@ -1,5 +1,4 @@
 #pragma once
-#include <optional>
 #include <string>
 
 #include "cli/common/gpus.hpp"
@@ -21,6 +20,6 @@ struct Covered {
 ProgressLine cover_line(const CoverProgress& progress);
 /// The configurations of each layout, the mean expected loss and the sizes of the largest.
 void print_covered(const Covered& covered, const Output& output);
-std::string covered_json(const Covered& covered);
+Json covered_json(const Covered& covered);
 
 }  // namespace tilewise::cli

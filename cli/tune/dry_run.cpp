@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "cli/common/json.hpp"
 #include "cli/common/progress.hpp"
 #include "cli/common/space_count.hpp"
 #include "vocabulary/problem_text.hpp"
 
 namespace tilewise::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// Fewer draws would give poor estimates of the refusals.
 constexpr int kLeastDraws = 500;
@@ -77,14 +75,14 @@ Expected expected_of(const PlannedSearch& search, const Database* database,
   return expected;
 }
 
-Json json_of(const PlannedSearch& search, const Expected& expected) {
+Json search_json(const PlannedSearch& search, const Expected& expected) {
   Json json{{"device", search.device.name},
-            {"problem", Json::parse(to_json(search.problem))},
+            {"problem", json_of(search.problem)},
             {"budget_seconds", search.budget_seconds},
             {"stored_records", expected.stored},
             {"expected_seconds", expected.seconds},
             {"expected_candidates", nullptr},
-            {"spaces", Json::parse(counts_json(expected.counts))}};
+            {"spaces", counts_json(expected.counts)}};
   if (expected.candidates) json["expected_candidates"] = *expected.candidates;
   return json;
 }
@@ -112,7 +110,7 @@ void print_dry_run(const std::vector<PlannedSearch>& searches, const Database* d
     const Expected expected = expected_of(search, database, limits, rates);
     seconds += expected.seconds;
     counts.insert(counts.end(), expected.counts.begin(), expected.counts.end());
-    document["searches"].push_back(json_of(search, expected));
+    document["searches"].push_back(search_json(search, expected));
     table.add({search.device.name, table_text(search.problem), count_text(expected.valid),
                std::to_string(expected.stored),
                expected.candidates ? format_number(*expected.candidates, 0) : "-",
@@ -120,8 +118,7 @@ void print_dry_run(const std::vector<PlannedSearch>& searches, const Database* d
   }
   progress.clear();
   document["expected_seconds"] = seconds;
-  if (output.json)
-    return print_document(document.dump(2, ' ', false, Json::error_handler_t::replace));
+  if (output.json) return print_document(document);
   print_counts(counts, output);
   print_line("\nNothing is measured (--dry-run). Expected:");
   table.print(output);

@@ -11,12 +11,11 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
 #include "cli/common/input_file.hpp"
+#include "cli/common/json.hpp"
 #include "cli/common/signals.hpp"
 #include "cli/tune/drop_in_library.hpp"
 #include "vocabulary/csv.hpp"
@@ -28,8 +27,6 @@ namespace tilewise::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
-
 // Fields of a recorded line. All fields except kCalls and kMicroseconds identify the problem.
 constexpr std::size_t kCalls = 9, kMicroseconds = 10, kFields = 14;
 
@@ -220,13 +217,11 @@ int run_record(const RecordCommand& options, const Output& output) {
   if (!list) throw cannot_write(options.list);
   const int ended = exit_status(status);
   if (output.json) {
-    print_document(Json{
-        {"list", options.list},
-        {"problems", lines.size()},
-        {"calls", calls},
-        {"ms", us / 1e3},
-        {"program_status",
-         ended}}.dump(2, ' ', false, Json::error_handler_t::replace));
+    print_document(Json{{"list", options.list},
+                        {"problems", lines.size()},
+                        {"calls", calls},
+                        {"ms", us / 1e3},
+                        {"program_status", ended}});
   } else {
     char text[200];
     std::snprintf(text, sizeof text, "%zu problems, %.0f calls, %.4g ms in them: ", lines.size(),

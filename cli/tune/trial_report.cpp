@@ -1,8 +1,8 @@
 #include "cli/tune/trial_report.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "cli/common/json.hpp"
 #include "cli/common/output.hpp"
 #include "templates/cost_model.hpp"
 #include "templates/kernel_template.hpp"
@@ -10,8 +10,6 @@
 
 namespace tilewise::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string text_of(const Dim3& d) {
   return std::to_string(d.x) + "x" + std::to_string(d.y) + "x" + std::to_string(d.z);
@@ -58,14 +56,16 @@ void print_cost(const Cost& cost) {
 }
 
 Json cost_json(const Cost& cost) {
-  Json json{{"seconds", cost.seconds}, {"limit", to_string(cost.limit)}, {"steps", Json::array()}};
-  for (const StepCost& step : cost.steps)
-    json["steps"].push_back({{"role", to_string(step.role)},
-                             {"seconds", step.seconds},
-                             {"limit", to_string(step.limit)},
-                             {"resident_blocks", step.resident_blocks},
-                             {"waves", step.waves}});
-  return json;
+  const auto step_json = [](const StepCost& step) {
+    return Json{{"role", to_string(step.role)},
+                {"seconds", step.seconds},
+                {"limit", to_string(step.limit)},
+                {"resident_blocks", step.resident_blocks},
+                {"waves", step.waves}};
+  };
+  return {{"seconds", cost.seconds},
+          {"limit", to_string(cost.limit)},
+          {"steps", array_of(cost.steps, step_json)}};
 }
 
 void print_measurement(const TrialReport& report) {
@@ -112,35 +112,32 @@ void print_trials(const std::vector<TrialReport>& reports) {
   }
 }
 
-std::string trials_json(const std::vector<TrialReport>& reports) {
-  Json document;
-  document["left_out"] = Json::array();
-  document["results"] = Json::array();
-  for (const TrialReport& report : reports) {
+Json trials_json(const std::vector<TrialReport>& reports) {
+  const auto result_json = [](const TrialReport& report) {
     const Evaluation& evaluation = report.trial.evaluation;
     Json json;
     json["gpu"] = gpu_key(report.device);
     json["measured_on"] = Json::array({report.device_name});
-    json["problem"] = Json::parse(to_json(report.problem));
+    json["problem"] = json_of(report.problem);
     json["error_bound"] = error_bound(report.problem);
-    json["candidate"] = Json::parse(to_json(report.candidate));
+    json["candidate"] = json_of(report.candidate);
     json["outcome"] = std::string(to_string(evaluation.outcome));
     json["detail"] = evaluation.detail;
     json["measurement"] = nullptr;
     if (evaluation.measurement) {
-      json["measurement"] = Json::parse(to_json(*evaluation.measurement));
+      json["measurement"] = json_of(*evaluation.measurement);
       json["tflops"] = tflops_of(report.problem, evaluation.measurement->median_us);
     }
     json["error_ratio"] = evaluation.error_ratio;
     json["normwise_error"] = evaluation.normwise_error;
     json["compile_ms"] = report.trial.compile_ms;
     const Plan plan = plan_of(report);
-    json["plan"] = Json::parse(to_json(plan));
+    json["plan"] = json_of(plan);
     const Cost cost = estimate(plan, report.device);
     json["predicted"] = cost.seconds > 0 ? cost_json(cost) : Json();
-    document["results"].push_back(json);
-  }
-  return document.dump(2, ' ', false, Json::error_handler_t::replace);
+    return json;
+  };
+  return {{"left_out", Json::array()}, {"results", array_of(reports, result_json)}};
 }
 
 }  // namespace tilewise::cli

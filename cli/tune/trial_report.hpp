@@ -19,6 +19,6 @@ struct TrialReport {
 /// timing.
 void print_trials(const std::vector<TrialReport>& reports);
 /// {"left_out":[],"results":[...]}.
-std::string trials_json(const std::vector<TrialReport>& reports);
+Json trials_json(const std::vector<TrialReport>& reports);
 
 }  // namespace tilewise::cli

@@ -7,6 +7,7 @@
 #include "cli/command.hpp"
 #include "cli/common/bench.hpp"
 #include "cli/common/inputs.hpp"
+#include "cli/common/json.hpp"
 #include "cli/common/problem_list.hpp"
 #include "cli/common/signals.hpp"
 #include "cli/common/stored.hpp"
@@ -16,12 +17,12 @@
 #include "cli/tune/tune_tasks.hpp"
 #include "db/lock_waits.hpp"
 #include "matmul/stored_corrections.hpp"
-#include "templates/space/candidate_text.hpp"
 #include "tuner/evaluate/energy.hpp"
 #include "tuner/search/strategy.hpp"
 #include "vocabulary/enum_names.hpp"
 #include "vocabulary/objective.hpp"
 #include "vocabulary/problem_text.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -50,12 +51,7 @@ struct TuneCommand {
   double stop_below = 0;
 };
 
-std::string strategy_names() {
-  std::string names = "{";
-  for (const StrategyInfo& strategy : strategies())
-    names += (names.size() > 1 ? "," : "") + strategy.name;
-  return names + "}";
-}
+std::string strategy_names() { return "{" + join(strategies(), ",", &StrategyInfo::name) + "}"; }
 
 void setup(CLI::App& app, TuneCommand& options) {
   add_problem_options(app, options.problems, "");
@@ -219,22 +215,20 @@ constexpr std::size_t kMostWrong = 3;
 /// results.
 void warn_about(const Tuned& tuned) {
   const TuneResult& result = tuned.result;
-  const auto candidates = [](std::int64_t count) {
-    return std::to_string(count) + (count == 1 ? " candidate" : " candidates");
-  };
   std::string text;
   if (result.faults > 0) {
     text = "faults of the system: " + std::to_string(result.faults) +
            "; the candidates were tried again";
     if (result.given_up > 0)
-      text += "; without an outcome and a record: " + candidates(result.given_up) +
+      text += "; without an outcome and a record: " + counted(result.given_up, "candidate") +
               ", for the next run to try";
     text += "; the last fault: " + result.last_fault;
   }
   if (result.waited > 0 && result.evaluated == 0)
-    text += (text.empty() ? "" : "; ") +
-            ("waited until the end for the kernels of " + candidates(result.waited)) +
-            ", which another process compiles: a later run finds them compiled";
+    append(text,
+           "waited until the end for the kernels of " + counted(result.waited, "candidate") +
+               ", which another process compiles: a later run finds them compiled",
+           "; ");
   if (!text.empty()) warn(to_string(tuned.problem) + ": " + text);
   for (std::size_t i = 0; i < std::min(result.wrong.size(), kMostWrong); ++i)
     warn(to_string(tuned.problem) + ": a kernel gave a wrong result and is not used: " +

@@ -1,7 +1,6 @@
 #pragma once
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "cli/common/bench.hpp"

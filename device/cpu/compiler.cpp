@@ -1,9 +1,7 @@
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <functional>
 #include <optional>
-#include <sstream>
 
 #include "device/cpu/embedded.hpp"
 #include "device/cpu/facts.hpp"
@@ -12,6 +10,7 @@
 #include "device/cpu/program.hpp"
 #include "device/elf.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise::host {
 namespace {
@@ -35,19 +34,6 @@ const std::vector<std::string> kFlags{"-std=c++17",
 
 constexpr int kTries = 2;  // if a fault of the system ends a compile
 
-std::vector<std::string> words_of(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
-
 /// The first line of a compiler's --version; empty when it does not run.
 std::optional<std::string> version_of(const std::vector<std::string>& compiler) {
   std::vector<std::string> words = compiler;
@@ -59,11 +45,6 @@ std::optional<std::string> version_of(const std::vector<std::string>& compiler) 
     return end.log.substr(0, end.log.find('\n'));
   }
   return std::nullopt;
-}
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
 }
 
 void replace_all(std::string& text, const std::string& from, const std::string& to) {
@@ -99,7 +80,7 @@ class HostCompiler final : public Compiler {
   }
 
   std::string identity() const override {
-    return version_ + " " + joined(flags_) + " built-ins " + built_ins_;
+    return version_ + " " + join(flags_, " ") + " built-ins " + built_ins_;
   }
   std::string version() const override { return version_; }
   std::vector<Target> targets() const override {
@@ -226,16 +207,16 @@ CompileResult HostCompiler::compile(const CompileRequest& request) const {
 
 CompilerOptions compiler_options_from_environment() {
   CompilerOptions options;
-  if (const std::string flags = variable("TILEWISE_HOST_FLAGS"); !flags.empty())
+  if (const std::string flags = environment_variable("TILEWISE_HOST_FLAGS"); !flags.empty())
     options.flags = flags;
-  options.keep_in = variable("TILEWISE_HOST_KEEP");
+  options.keep_in = environment_variable("TILEWISE_HOST_KEEP");
   return options;
 }
 
 std::unique_ptr<Compiler> load_compiler(const CompilerOptions& options) {
   std::vector<std::string> candidates{"c++", "g++", "clang++"};
   for (const char* name : {"CXX", "TILEWISE_CXX"})
-    if (const std::string named = variable(name); !named.empty()) candidates = {named};
+    if (const std::string named = environment_variable(name); !named.empty()) candidates = {named};
   for (const std::string& candidate : candidates) {
     const std::vector<std::string> program = words_of(candidate);
     if (program.empty()) continue;
@@ -243,7 +224,8 @@ std::unique_ptr<Compiler> load_compiler(const CompilerOptions& options) {
       return std::make_unique<HostCompiler>(program, *version, options);
   }
   throw Error(ErrorKind::compiler,
-              "no C++ compiler to compile kernels for the CPU with; tried " + joined(candidates) +
+              "no C++ compiler to compile kernels for the CPU with; tried " +
+                  join(candidates, " ") +
                   "; install one (g++ or clang++), or name it by TILEWISE_CXX");
 }
 

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <limits>
 
 #include "device/cpu/host.hpp"
 #include "tilewise/error.hpp"

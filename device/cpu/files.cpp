@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,7 +11,6 @@
 #include <fstream>
 #include <iterator>
 
-#include "device/cpu/host.hpp"
 #include "device/cpu/leftovers.hpp"
 #include "device/cpu/sweep.hpp"
 #include "tilewise/error.hpp"

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "device/checksum.hpp"
-#include "device/cpu/facts.hpp"
 #include "device/cpu/loaded_image.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/machine_limits.hpp"

@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <string_view>
 
 #include "device/cpu/block_runner.hpp"
 #include "device/cpu/facts.hpp"

@@ -2,7 +2,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "device/cpu/files.hpp"
 #include "device/cpu/image_api.hpp"

@@ -12,7 +12,9 @@
 
 #include "device/cpu/files.hpp"
 #include "device/cpu/leftovers.hpp"
+#include "vocabulary/open_file.hpp"
 #include "vocabulary/spawn.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise::host {
 namespace {
@@ -61,23 +63,14 @@ bool is_lasting(int start_error) {
 }
 
 /// A program's output, in memory where possible, so that it survives a full disk.
-class Log {
+class Log : public OpenFile {
  public:
-  explicit Log(const fs::path& folder) : file_(file_in_memory("log", Use::data)) {
-    if (file_ < 0)
-      file_ = open((folder / "log.txt").c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  }
-  ~Log() {
-    if (file_ >= 0) close(file_);
-  }
-  Log(const Log&) = delete;
-  Log& operator=(const Log&) = delete;
-  int descriptor() const { return file_; }
+  explicit Log(const fs::path& folder) : OpenFile(opened(folder)) {}
   std::string text() const {
     std::string all;
     char piece[4096];
     for (;;) {
-      const ssize_t got = pread(file_, piece, sizeof piece, static_cast<off_t>(all.size()));
+      const ssize_t got = pread(descriptor(), piece, sizeof piece, static_cast<off_t>(all.size()));
       if (got < 0 && errno == EINTR) continue;
       if (got <= 0) return all;
       all.append(piece, static_cast<std::size_t>(got));
@@ -85,7 +78,12 @@ class Log {
   }
 
  private:
-  int file_;
+  static int opened(const fs::path& folder) {
+    const int file = file_in_memory("log", Use::data);
+    return file >= 0
+               ? file
+               : open((folder / "log.txt").c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  }
 };
 
 /// Waits for a program and returns its wait status. Reaps it only after removing its entry from the
@@ -110,7 +108,7 @@ ProgramEnd run_program(const std::vector<std::string>& words, const fs::path& fo
                        const fs::path& temporary) {
   ProgramEnd end;
   const Log log(folder);
-  if (log.descriptor() < 0) {
+  if (!log.is_open()) {
     end.start_error = errno;
     end.log = words.front() + ": no file for its output: " + std::strerror(errno);
     return end;
@@ -138,8 +136,10 @@ ProgramEnd run_program(const std::vector<std::string>& words, const fs::path& fo
   end.log = log.text();
   if (WIFSIGNALED(status)) {
     end.signal = WTERMSIG(status);
-    end.log += (end.log.empty() ? "" : "\n") + words.front() + " was ended by signal " +
-               std::to_string(end.signal) + " (" + strsignal(end.signal) + ")";
+    append(end.log,
+           words.front() + " was ended by signal " + std::to_string(end.signal) + " (" +
+               strsignal(end.signal) + ")",
+           "\n");
   } else {
     end.status = WEXITSTATUS(status);
   }

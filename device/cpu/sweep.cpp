@@ -18,6 +18,7 @@
 #include "device/cpu/host.hpp"
 #include "device/cpu/leftovers.hpp"
 #include "vocabulary/decimal.hpp"
+#include "vocabulary/open_file.hpp"
 
 namespace tilewise::host {
 namespace {
@@ -46,25 +47,16 @@ bool has_our_pattern(std::string_view name) {
 }
 
 /// An open folder; closing it releases its lock.
-class Folder {
+class Folder : public OpenFile {
  public:
   explicit Folder(const fs::path& path)
-      : descriptor_(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) {}
-  ~Folder() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  int descriptor() const { return descriptor_; }
+      : OpenFile(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) {}
   bool is_own() const {
     struct stat facts {};
-    return descriptor_ >= 0 && fstat(descriptor_, &facts) == 0 && facts.st_uid == geteuid();
+    return is_open() && fstat(descriptor(), &facts) == 0 && facts.st_uid == geteuid();
   }
   /// False while its process runs, and on a file system without locks.
-  bool lock() const { return flock(descriptor_, LOCK_EX | LOCK_NB) == 0; }
-
- private:
-  int descriptor_;
+  bool lock() const { return flock(descriptor(), LOCK_EX | LOCK_NB) == 0; }
 };
 
 /// Whether `folder` is a process's place for temporary files in its environment, as for our

@@ -1,5 +1,4 @@
 // Warp operations: BlockRunner::warp() and its checks.
-#include <algorithm>
 #include <bit>
 #include <cstdio>
 #include <cstring>

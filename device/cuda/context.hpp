@@ -49,6 +49,14 @@ class CurrentContext {
   CUcontext before_ = nullptr;
 };
 
+/// A call of the driver's `function` with the context current. Throws what Driver::check() does.
+template <class Function, class... Arguments>
+void call(const PrimaryContext& context, const char* tried, Function function,
+          Arguments... arguments) {
+  const CurrentContext current(context);
+  context.driver().check(function(arguments...), tried);
+}
+
 /// Scope in which this thread may allocate, free, load and unload while another thread captures a
 /// stream.
 class AnyCaptureMode {

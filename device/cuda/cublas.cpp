@@ -14,12 +14,7 @@ constexpr int kPointersOnHost = 0, kPointersOnDevice = 1;
 constexpr int kDefaultMath = 0, kPedanticMath = 2;
 constexpr int kDefaultAlgorithm = -1;
 
-struct CublasApi {
-  Library library;
-  BlasStatus (*create)(CublasHandle*) = nullptr;
-  BlasStatus (*destroy)(CublasHandle) = nullptr;
-  BlasStatus (*property)(int, int*) = nullptr;
-  const char* (*status_string)(BlasStatus) = nullptr;
+struct CublasApi : BlasApi {
   BlasStatus (*set_stream)(CublasHandle, CUstream) = nullptr;
   BlasStatus (*set_workspace)(CublasHandle, void*, std::size_t) = nullptr;
   BlasStatus (*set_math_mode)(CublasHandle, int) = nullptr;
@@ -35,9 +30,7 @@ struct CublasApi {
   /// False when the library lacks a symbol; `why` then has the first missing one.
   bool resolve(std::string& why) {
     const auto need = [&](auto& function, const char* symbol) {
-      if (library.get(function, symbol)) return true;
-      why = "it lacks " + std::string(symbol);
-      return false;
+      return needs(function, symbol, why);
     };
     return need(create, "cublasCreate_v2") && need(destroy, "cublasDestroy_v2") &&
            need(property, "cublasGetProperty") && need(status_string, "cublasGetStatusString") &&
@@ -45,11 +38,6 @@ struct CublasApi {
            need(set_math_mode, "cublasSetMathMode") &&
            need(set_pointer_mode, "cublasSetPointerMode_v2") && need(gemm, "cublasGemmEx_64") &&
            need(gemm_batched, "cublasGemmStridedBatchedEx_64");
-  }
-
-  void check(BlasStatus status, const char* tried) const {
-    if (status == kBlasSuccess) return;
-    throw Error(ErrorKind::device, std::string(tried) + " failed: " + status_string(status));
   }
 };
 

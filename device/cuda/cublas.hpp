@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -7,6 +8,7 @@
 #include "device/cuda/driver.hpp"
 #include "device/cuda/library.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/text.hpp"
 
 /// Shared by cuBLAS and cublasLt, like cublas_terms.hpp: status values and the search for the
 /// libraries.
@@ -20,16 +22,34 @@ inline constexpr int kMajorVersion = 0, kMinorVersion = 1, kPatchLevel = 2;
 /// must not allocate.
 inline constexpr std::int64_t kBlasWorkspaceBytes = std::int64_t{32} << 20;
 
+/// What both libraries have.
+struct BlasApi {
+  Library library;
+  BlasStatus (*create)(void**) = nullptr;
+  BlasStatus (*destroy)(void*) = nullptr;
+  BlasStatus (*property)(int, int*) = nullptr;
+  const char* (*status_string)(BlasStatus) = nullptr;
+
+  /// False when the library lacks the symbol, with the reason.
+  template <class Function>
+  bool needs(Function& function, const char* symbol, std::string& why) const {
+    if (library.get(function, symbol)) return true;
+    why = "it lacks " + std::string(symbol);
+    return false;
+  }
+  void check(BlasStatus status, const char* tried) const {
+    if (status == kBlasSuccess) return;
+    throw Error(ErrorKind::device, std::string(tried) + " failed: " + status_string(status));
+  }
+};
+
 /// "13.1.0", from the library's version function.
-template <class Api>
-std::string version_of(const Api& api) {
-  std::string text;
-  for (const int part : {kMajorVersion, kMinorVersion, kPatchLevel}) {
+inline std::string version_of(const BlasApi& api) {
+  return join(std::array{kMajorVersion, kMinorVersion, kPatchLevel}, ".", [&](int part) {
     int value = 0;
     api.check(api.property(part, &value), "asking cuBLAS for its version");
-    text += (text.empty() ? "" : ".") + std::to_string(value);
-  }
-  return text;
+    return std::to_string(value);
+  });
 }
 
 /// Opens the first library found by `query` for which Api::resolve() succeeds and `make` returns a

@@ -31,12 +31,7 @@ struct Candidate {
 };
 static_assert(sizeof(Candidate) == 96, "cublasLt fills an array of these");
 
-struct CublasLtApi {
-  Library library;
-  BlasStatus (*create)(Handle*) = nullptr;
-  BlasStatus (*destroy)(Handle) = nullptr;
-  BlasStatus (*property)(int, int*) = nullptr;
-  const char* (*status_string)(BlasStatus) = nullptr;
+struct CublasLtApi : BlasApi {
   BlasStatus (*create_product)(Handle*, int, int) = nullptr;
   BlasStatus (*destroy_product)(Handle) = nullptr;
   BlasStatus (*set_of_product)(Handle, int, const void*, std::size_t) = nullptr;
@@ -55,9 +50,7 @@ struct CublasLtApi {
   /// False when the library lacks a symbol; `why` then has the first missing one.
   bool resolve(std::string& why) {
     const auto need = [&](auto& function, const char* symbol) {
-      if (library.get(function, symbol)) return true;
-      why = "it lacks " + std::string(symbol);
-      return false;
+      return needs(function, symbol, why);
     };
     return need(create, "cublasLtCreate") && need(destroy, "cublasLtDestroy") &&
            need(property, "cublasLtGetProperty") &&
@@ -72,11 +65,6 @@ struct CublasLtApi {
            need(destroy_preference, "cublasLtMatmulPreferenceDestroy") &&
            need(set_of_preference, "cublasLtMatmulPreferenceSetAttribute") &&
            need(heuristic, "cublasLtMatmulAlgoGetHeuristic") && need(multiply, "cublasLtMatmul");
-  }
-
-  void check(BlasStatus status, const char* tried) const {
-    if (status == kBlasSuccess) return;
-    throw Error(ErrorKind::device, std::string(tried) + " failed: " + status_string(status));
   }
 };
 

@@ -20,9 +20,8 @@ std::string CudaDevice::driver_version() const {
 }
 
 DeviceStatus CudaDevice::status() const {
-  const CurrentContext current(*context_);
   std::size_t free_bytes = 0, total_bytes = 0;
-  driver_.check(driver_.mem_get_info(&free_bytes, &total_bytes), "asking for free device memory");
+  call(*context_, "asking for free device memory", driver_.mem_get_info, &free_bytes, &total_bytes);
   DeviceStatus status;
   status.free_bytes = static_cast<std::int64_t>(free_bytes);
   status.total_bytes = static_cast<std::int64_t>(total_bytes);

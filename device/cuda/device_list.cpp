@@ -9,6 +9,7 @@
 #include "device/cuda/facts.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/decimal.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise::cuda {
 namespace {

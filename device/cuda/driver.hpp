@@ -1,7 +1,6 @@
 #pragma once
 #include <cuda.h>
 
-#include <cstdint>
 #include <string>
 
 #include "device/cuda/library.hpp"

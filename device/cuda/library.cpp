@@ -8,13 +8,14 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "vocabulary/text.hpp"
+
 namespace tilewise::cuda {
 namespace fs = std::filesystem;
 namespace {
 
 std::string environment(const std::string& variable) {
-  const char* value = variable.empty() ? nullptr : std::getenv(variable.c_str());
-  return value ? value : "";
+  return variable.empty() ? "" : environment_variable(variable.c_str());
 }
 
 /// Existing paths that match, highest version first: cuda-12.10 before cuda-12.9.
@@ -158,12 +159,6 @@ Library open_with_neighbours(const LibraryCandidate& candidate,
     }
   }
   return Library::open(candidate.path, why);
-}
-
-std::string join(const std::vector<std::string>& items, const std::string& separator) {
-  std::string text;
-  for (const std::string& item : items) text += (text.empty() ? "" : separator) + item;
-  return text;
 }
 
 }  // namespace tilewise::cuda

@@ -58,7 +58,4 @@ LibrarySearch find_library(const LibraryQuery& query, int driver_major);
 Library open_with_neighbours(const LibraryCandidate& candidate,
                              const std::vector<std::string>& neighbours, std::string& why);
 
-/// "a, b, c".
-std::string join(const std::vector<std::string>& items, const std::string& separator = ", ");
-
 }  // namespace tilewise::cuda

@@ -157,9 +157,8 @@ void CudaDevice::free_host(void* pointer) noexcept {
 }
 
 std::int64_t CudaDevice::free_memory() const {
-  const CurrentContext current(*context_);
   std::size_t free_bytes = 0, total_bytes = 0;
-  driver_.check(driver_.mem_get_info(&free_bytes, &total_bytes), "asking for free device memory");
+  call(*context_, "asking for free device memory", driver_.mem_get_info, &free_bytes, &total_bytes);
   return static_cast<std::int64_t>(free_bytes);
 }
 
@@ -182,61 +181,49 @@ bool CudaDevice::page_locked(const void* from, std::int64_t bytes) const {
 }
 
 void CudaDevice::copy_to_device(void* to, const void* from, std::int64_t bytes, Stream stream) {
-  if (bytes <= 0) return;
-  const CurrentContext current(*context_);
-  driver_.check(driver_.memcpy_to_device(address(to), from, static_cast<std::size_t>(bytes),
-                                         stream_handle(stream)),
-                "copying to the device");
+  if (bytes > 0)
+    call(*context_, "copying to the device", driver_.memcpy_to_device, address(to), from,
+         static_cast<std::size_t>(bytes), stream_handle(stream));
 }
 
 void CudaDevice::copy_to_host(void* to, const void* from, std::int64_t bytes, Stream stream) {
-  if (bytes <= 0) return;
-  const CurrentContext current(*context_);
-  driver_.check(driver_.memcpy_to_host(to, address(from), static_cast<std::size_t>(bytes),
-                                       stream_handle(stream)),
-                "copying from the device");
+  if (bytes > 0)
+    call(*context_, "copying from the device", driver_.memcpy_to_host, to, address(from),
+         static_cast<std::size_t>(bytes), stream_handle(stream));
+}
+
+void CudaDevice::copy_rows(CUDA_MEMCPY2D copy, std::int64_t to_pitch, std::int64_t from_pitch,
+                           std::int64_t row_bytes, std::int64_t rows, Stream stream) {
+  if (row_bytes <= 0 || rows <= 0) return;
+  copy.srcPitch = static_cast<std::size_t>(from_pitch);
+  copy.dstPitch = static_cast<std::size_t>(to_pitch);
+  copy.WidthInBytes = static_cast<std::size_t>(row_bytes);
+  copy.Height = static_cast<std::size_t>(rows);
+  call(*context_, "copying rows", driver_.memcpy_rows, &copy, stream_handle(stream));
 }
 
 void CudaDevice::copy_rows_to_device(void* to, std::int64_t to_pitch, const void* from,
                                      std::int64_t from_pitch, std::int64_t row_bytes,
                                      std::int64_t rows, Stream stream) {
-  if (row_bytes <= 0 || rows <= 0) return;
-  const CurrentContext current(*context_);
   CUDA_MEMCPY2D copy{};
-  copy.srcMemoryType = CU_MEMORYTYPE_HOST;
-  copy.srcHost = from;
-  copy.srcPitch = static_cast<std::size_t>(from_pitch);
-  copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-  copy.dstDevice = address(to);
-  copy.dstPitch = static_cast<std::size_t>(to_pitch);
-  copy.WidthInBytes = static_cast<std::size_t>(row_bytes);
-  copy.Height = static_cast<std::size_t>(rows);
-  driver_.check(driver_.memcpy_rows(&copy, stream_handle(stream)), "copying rows to the device");
+  copy.srcMemoryType = CU_MEMORYTYPE_HOST, copy.srcHost = from;
+  copy.dstMemoryType = CU_MEMORYTYPE_DEVICE, copy.dstDevice = address(to);
+  copy_rows(copy, to_pitch, from_pitch, row_bytes, rows, stream);
 }
 
 void CudaDevice::copy_rows_to_host(void* to, std::int64_t to_pitch, const void* from,
                                    std::int64_t from_pitch, std::int64_t row_bytes,
                                    std::int64_t rows, Stream stream) {
-  if (row_bytes <= 0 || rows <= 0) return;
-  const CurrentContext current(*context_);
   CUDA_MEMCPY2D copy{};
-  copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
-  copy.srcDevice = address(from);
-  copy.srcPitch = static_cast<std::size_t>(from_pitch);
-  copy.dstMemoryType = CU_MEMORYTYPE_HOST;
-  copy.dstHost = to;
-  copy.dstPitch = static_cast<std::size_t>(to_pitch);
-  copy.WidthInBytes = static_cast<std::size_t>(row_bytes);
-  copy.Height = static_cast<std::size_t>(rows);
-  driver_.check(driver_.memcpy_rows(&copy, stream_handle(stream)), "copying rows from the device");
+  copy.srcMemoryType = CU_MEMORYTYPE_DEVICE, copy.srcDevice = address(from);
+  copy.dstMemoryType = CU_MEMORYTYPE_HOST, copy.dstHost = to;
+  copy_rows(copy, to_pitch, from_pitch, row_bytes, rows, stream);
 }
 
 void CudaDevice::copy_on_device(void* to, const void* from, std::int64_t bytes, Stream stream) {
-  if (bytes <= 0) return;
-  const CurrentContext current(*context_);
-  driver_.check(driver_.memcpy_on_device(address(to), address(from),
-                                         static_cast<std::size_t>(bytes), stream_handle(stream)),
-                "copying on the device");
+  if (bytes > 0)
+    call(*context_, "copying on the device", driver_.memcpy_on_device, address(to), address(from),
+         static_cast<std::size_t>(bytes), stream_handle(stream));
 }
 
 bool CudaDevice::known_equal(const void* x, const void* y, std::int64_t bytes, Stream stream) {
@@ -248,11 +235,9 @@ bool CudaDevice::add_checksum(const void* from, std::int64_t bytes, void* sum, S
 }
 
 void CudaDevice::fill32(void* to, std::uint32_t value, std::int64_t words, Stream stream) {
-  if (words <= 0) return;
-  const CurrentContext current(*context_);
-  driver_.check(driver_.memset_d32(address(to), value, static_cast<std::size_t>(words),
-                                   stream_handle(stream)),
-                "filling device memory");
+  if (words > 0)
+    call(*context_, "filling device memory", driver_.memset_d32, address(to), value,
+         static_cast<std::size_t>(words), stream_handle(stream));
 }
 
 }  // namespace tilewise::cuda

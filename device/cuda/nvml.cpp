@@ -4,6 +4,7 @@
 #include <array>
 
 #include "device/cuda/library.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise::cuda {
 namespace {

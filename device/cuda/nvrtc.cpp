@@ -8,6 +8,7 @@
 #include "device/cuda/library.hpp"
 #include "device/cuda/ptxas_log.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise::cuda {
 namespace {

@@ -8,8 +8,7 @@ class CudaEvent final : public Event {
  public:
   CudaEvent(std::shared_ptr<const PrimaryContext> context, unsigned flags)
       : context_(std::move(context)), driver_(context_->driver()) {
-    const CurrentContext current(*context_);
-    driver_.check(driver_.event_create(&event_, flags), "making an event");
+    call(*context_, "making an event", driver_.event_create, &event_, flags);
   }
   ~CudaEvent() override {
     const CurrentContext current(*context_);
@@ -19,17 +18,14 @@ class CudaEvent final : public Event {
   CudaEvent& operator=(const CudaEvent&) = delete;
 
   void record(Stream stream) override {
-    const CurrentContext current(*context_);
-    driver_.check(driver_.event_record(event_, stream_handle(stream)), "recording an event");
+    call(*context_, "recording an event", driver_.event_record, event_, stream_handle(stream));
   }
   void wait() override {
-    const CurrentContext current(*context_);
-    driver_.check(driver_.event_synchronize(event_), "waiting for an event");
+    call(*context_, "waiting for an event", driver_.event_synchronize, event_);
   }
   void delay(Stream stream) override {
-    const CurrentContext current(*context_);
-    driver_.check(driver_.stream_wait_event(stream_handle(stream), event_, 0),
-                  "making a stream wait for an event");
+    call(*context_, "making a stream wait for an event", driver_.stream_wait_event,
+         stream_handle(stream), event_, 0U);
   }
   bool reached() const override {
     const CurrentContext current(*context_);
@@ -39,11 +35,9 @@ class CudaEvent final : public Event {
     return true;
   }
   double microseconds_since(const Event& start) const override {
-    const CurrentContext current(*context_);
     float milliseconds = 0;
-    const auto& from = static_cast<const CudaEvent&>(start);
-    driver_.check(driver_.event_elapsed_time(&milliseconds, from.event_, event_),
-                  "reading the time between two events");
+    call(*context_, "reading the time between two events", driver_.event_elapsed_time,
+         &milliseconds, static_cast<const CudaEvent&>(start).event_, event_);
     return static_cast<double>(milliseconds) * 1e3;
   }
 
@@ -68,8 +62,7 @@ class CudaGraph final : public LaunchGraph {
   CudaGraph& operator=(const CudaGraph&) = delete;
 
   void launch(Stream stream) override {
-    const CurrentContext current(*context_);
-    driver_.check(driver_.graph_launch(executable_, stream_handle(stream)), "launching a graph");
+    call(*context_, "launching a graph", driver_.graph_launch, executable_, stream_handle(stream));
   }
 
  private:
@@ -110,9 +103,8 @@ class Capture {
 }  // namespace
 
 Stream CudaDevice::create_stream() {
-  const CurrentContext current(*context_);
   CUstream stream = nullptr;
-  driver_.check(driver_.stream_create(&stream, CU_STREAM_NON_BLOCKING), "making a stream");
+  call(*context_, "making a stream", driver_.stream_create, &stream, CU_STREAM_NON_BLOCKING);
   return stream;
 }
 
@@ -123,8 +115,7 @@ void CudaDevice::destroy_stream(Stream stream) noexcept {
 }
 
 void CudaDevice::synchronize(Stream stream) {
-  const CurrentContext current(*context_);
-  driver_.check(driver_.stream_synchronize(stream_handle(stream)), "waiting for a stream");
+  call(*context_, "waiting for a stream", driver_.stream_synchronize, stream_handle(stream));
 }
 
 std::unique_ptr<Event> CudaDevice::create_event() {
@@ -153,10 +144,9 @@ std::unique_ptr<LaunchGraph> CudaDevice::capture(Stream stream,
 
 bool CudaDevice::capturing(Stream stream) const {
   if (!stream) return false;  // the default stream cannot be captured
-  const CurrentContext current(*context_);
   CUstreamCaptureStatus state = CU_STREAM_CAPTURE_STATUS_NONE;
-  driver_.check(driver_.stream_is_capturing(stream_handle(stream), &state),
-                "asking whether a stream is captured");
+  call(*context_, "asking whether a stream is captured", driver_.stream_is_capturing,
+       stream_handle(stream), &state);
   return state != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 

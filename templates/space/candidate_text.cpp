@@ -8,6 +8,7 @@
 #include <span>
 
 #include "vocabulary/decimal.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise {
 namespace {
@@ -31,12 +32,6 @@ constexpr std::array kGroups{
 constexpr const Group& kTile = kGroups.front();
 
 Error bad(const std::string& message) { return {ErrorKind::invalid_argument, message}; }
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
 
 const Parameter* find_parameter(const KernelTemplate& kernel, std::string_view name) {
   for (const Parameter& parameter : kernel.parameters)
@@ -104,7 +99,7 @@ class Reader {
 
   void item(std::string_view text) {
     const std::size_t equals = text.find('=');
-    const std::string name = lower(text.substr(0, equals));
+    const std::string name = lower_case(text.substr(0, equals));
     if (equals == text.npos && !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])))
       return group(kTile, text, text);
     if (name.empty() || (equals != text.npos && equals + 1 == text.size()))
@@ -139,7 +134,7 @@ class Reader {
                   (group.separator == 'x' ? "64x32" : "4/4") +
                   ", and alternatives parameter by parameter");
       const std::string parameter(group.parameters[i]);
-      parameter_named(lower(parameter));
+      parameter_named(lower_case(parameter));
       put(parameter, value_of(parameter, parts[i], item));
       named(parameter, item);
     }
@@ -149,7 +144,7 @@ class Reader {
   std::string parameter_named(const std::string& name) const {
     for (const KernelTemplate* kernel : templates_)
       for (const Parameter& parameter : kernel->parameters)
-        if (lower(parameter.name) == name) return parameter.name;
+        if (lower_case(parameter.name) == name) return parameter.name;
     std::string upper = name;
     for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     throw no_such_parameter(upper, templates_);
@@ -157,14 +152,14 @@ class Reader {
 
   int value_of(const std::string& parameter, std::string_view text, std::string_view item) const {
     if (const auto number = number_in<int>(text)) return *number;
-    const std::string wanted = lower(text);
+    const std::string wanted = lower_case(text);
     std::string labels, meant_by;
     std::optional<int> meant;
     for (const KernelTemplate* kernel : templates_) {
       const Parameter* found = find_parameter(*kernel, parameter);
       for (std::size_t i = 0; found && i < found->labels.size(); ++i) {
         labels += ", " + found->labels[i];
-        if (lower(found->labels[i]) != wanted) continue;
+        if (lower_case(found->labels[i]) != wanted) continue;
         const int value = found->values[i];
         if (meant && *meant != value)
           throw bad("\"" + std::string(text) + "\" in \"" + std::string(item) + "\" is " +
@@ -215,9 +210,7 @@ Error no_such_parameter(const std::string& name,
   std::set<std::string> names;
   for (const KernelTemplate* kernel : templates)
     for (const Parameter& parameter : kernel->parameters) names.insert(parameter.name);
-  std::string list;
-  for (const std::string& known : names) list += (list.empty() ? "" : ", ") + known;
-  return bad("no chosen template has a parameter " + name + "; there are " + list);
+  return bad("no chosen template has a parameter " + name + "; there are " + join(names));
 }
 
 const int* plain_value(const Parameter& parameter) {
@@ -250,7 +243,7 @@ std::string short_text(const Candidate& candidate) {
     if (std::find(written.begin(), written.end(), &parameter) != written.end()) continue;
     const int value = configuration.at(parameter.name);
     if (is_plain(parameter, value)) continue;
-    text += " " + lower(parameter.name);
+    text += " " + lower_case(parameter.name);
     if (const std::string written_value = value_text(parameter, value); written_value != "yes")
       text += "=" + written_value;
   }
@@ -279,7 +272,7 @@ Configuration parse_configuration(std::string_view text, const KernelTemplate& k
       const int* plain = plain_value(parameter);
       if (!plain)
         throw bad(kernel.name + " needs a value of " + parameter.name + ": one of " +
-                  list_of(parameter.values));
+                  join(parameter.values));
       configuration.set(parameter.name, *plain);
     } else if (named->second.size() > 1) {
       throw bad(parameter.name + " has several values; a candidate has one");

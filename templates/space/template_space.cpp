@@ -1,7 +1,6 @@
 #include "templates/space/template_space.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <numeric>
 #include <set>

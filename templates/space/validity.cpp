@@ -1,17 +1,13 @@
 #include <algorithm>
 
+#include "vocabulary/text.hpp"
+
 #include "templates/kernel_template.hpp"
 
 namespace tilewise {
 
-std::string list_of(const std::vector<int>& values) {
-  std::string text;
-  for (int value : values) text += (text.empty() ? "" : ", ") + std::to_string(value);
-  return text;
-}
-
 std::string not_one_of(const std::string& name, int value, const std::vector<int>& allowed) {
-  return name + "=" + std::to_string(value) + " is not one of " + list_of(allowed);
+  return name + "=" + std::to_string(value) + " is not one of " + join(allowed);
 }
 
 namespace {

@@ -58,7 +58,7 @@ TEST_F(CliDamage, EveryCommandSaysSoOnce) {
 }
 
 TEST_F(CliDamage, AnExportThatLacksRowsIsWrittenAndIsAFailure) {
-  EXPECT_EQ(run({"export", "--images"}).status, 0);
+  EXPECT_EQ(run({"export"}).status, 0);
   change("UPDATE records SET median_us = 0.001 WHERE id IN (SELECT record_id FROM winners)");
   const Result text = run({"export"});
   EXPECT_EQ(text.status, 5);

@@ -110,13 +110,15 @@ TEST_F(CliSafety, ADamagedCacheIsMadeAnew) {
 
 TEST_F(CliSafety, AnImportTakesImagesOnlyWhenAsked) {
   ASSERT_EQ(tune().status, 0);
-  ASSERT_EQ(run({"export", "--images", file("all.json").string()}).status, 0);
+  ASSERT_EQ(run({"export", file("all.json").string()}).status, 0);
+  const std::string from = database().string();
   set("TILEWISE_DB", file("other.db").string());
-  const Result plain = run({"import", file("all.json").string()});
-  EXPECT_EQ(plain.status, 0) << plain.err;
-  EXPECT_THAT(plain.err, HasSubstr("--images takes them"));
+  EXPECT_EQ(run({"import", from}).status, 0);
   EXPECT_EQ(run({"db", "info", "--json"}).json().at("counts").at("images"), 0);
-  const Json imported = run({"import", "--images", file("all.json").string(), "--json"}).json();
+  const Result text = run({"import", "--images", file("all.json").string()});
+  EXPECT_EQ(text.status, 2);
+  EXPECT_THAT(text.err, HasSubstr("is no database"));
+  const Json imported = run({"import", "--images", from, "--json"}).json();
   EXPECT_GT(imported.at("images"), 0);
   const Json records = run({"db", "list", "--json"}).json().at("records");
   for (const Json& record : records) EXPECT_EQ(record.at("origin"), "imported");

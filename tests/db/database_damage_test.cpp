@@ -247,7 +247,7 @@ TEST_F(DamageTest, RowsThatReferToNothingAreListed) {
     EXPECT_TRUE(db.winner(problem(512), kGpu));
     EXPECT_THAT(db.check(), Contains(HasSubstr(words)));
     std::int64_t left_out = 0;
-    db.export_json("", false, &left_out);
+    db.export_json("", &left_out);
     EXPECT_GT(left_out, 0);
     EXPECT_GT(db.prune().damaged_rows, 0);
     EXPECT_THAT(db.check(), IsEmpty());
@@ -289,7 +289,7 @@ TEST_F(DamageTest, ReachesNoExport) {
          "UPDATE baselines SET median_us = 0.001 WHERE problem_id = 2");
   Database copy = Database::in_memory();
   std::int64_t left_out = 0;
-  copy.import_json(Database::open(path).export_json("", false, &left_out));
+  copy.import_json(Database::open(path).export_json("", &left_out));
   EXPECT_EQ(left_out, 3) << "a record, its winner, a baseline";
   EXPECT_EQ(copy.records({}).size(), 3u);
   EXPECT_EQ(copy.winners().size(), 1u);

@@ -85,7 +85,7 @@ TEST(DatabaseGeneral, ADamagedOneIsLeftOutOfAnExport) {
   }
   change(path, "UPDATE records SET median_us = 1 WHERE id = (SELECT record_id FROM general)");
   std::int64_t left_out = 0;
-  const std::string text = Database::open(path).export_json("", false, &left_out);
+  const std::string text = Database::open(path).export_json("", &left_out);
   EXPECT_EQ(left_out, 2) << "the record, and that it is general";
   Database other = Database::in_memory();
   other.import_json(text);

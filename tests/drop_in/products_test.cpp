@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -84,15 +85,16 @@ class ProductsToAnswer : public testing::Test {
   }
   const std::filesystem::path file_ =
       std::filesystem::path(testing::TempDir()) / "products_to_answer.db";
+  std::optional<Database> database_;
   AnyCall draw_;
 };
 
 TEST_F(ProductsToAnswer, AreNoneWithoutADatabase) {
-  const auto products = products_to_answer({});
+  const auto products = products_to_answer({}, database_);
   ASSERT_TRUE(products);
   for (int i = 0; i < 100; ++i) EXPECT_FALSE(products->may_have(draw_()));
   std::ofstream(file_).flush();
-  EXPECT_TRUE(products_to_answer({})) << "a file that holds nothing";
+  EXPECT_TRUE(products_to_answer({}, database_)) << "a file that holds nothing";
 }
 
 TEST_F(ProductsToAnswer, AreAllWhereEachCountsOrOthersMayBeAnswered) {
@@ -101,10 +103,10 @@ TEST_F(ProductsToAnswer, AreAllWhereEachCountsOrOthersMayBeAnswered) {
   report.report = "1", record.record = "record";
   off.on = false;
   for (const Settings& settings : {predict, always, report, record})
-    EXPECT_FALSE(products_to_answer(settings));
+    EXPECT_FALSE(products_to_answer(settings, database_));
   std::ofstream(file_) << "no database at all, but long enough to be looked at";
-  EXPECT_FALSE(products_to_answer({})) << "the first product reports the error";
-  EXPECT_TRUE(products_to_answer(off));
+  EXPECT_FALSE(products_to_answer({}, database_)) << "the first product reports the error";
+  EXPECT_TRUE(products_to_answer(off, database_));
 }
 
 }  // namespace

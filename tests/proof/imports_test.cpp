@@ -13,15 +13,14 @@
 namespace tilewise::proof::imports_test {
 namespace {
 
-std::string all_of(const Database& db) { return db.export_json("", true); }
+std::string all_of(const Database& db) { return db.export_json(); }
 
-/// An export with records of all outcomes, winners, a baseline, a search, images.
+/// Records of all outcomes, winners, a baseline, a search.
 std::string sample_export() {
   Database db = Database::in_memory();
   for (const int tile : {32, 64, 128}) {
     const std::int64_t id = db.add(samples::record(tile, 10 + tile, 1024 + tile));
     db.set_winner(id);
-    db.put_image(samples::image(tile, 60), id);
   }
   db.add(samples::rejected(16, Outcome::compile_error, "it does not \"compile\""));
   db.add(samples::rejected(8, Outcome::timeout, "20 s"));
@@ -35,7 +34,6 @@ Database database_with_rows() {
   Database db = Database::in_memory();
   db.set_winner(db.add(samples::record(64, 5, 1024 + 64)));
   db.add(samples::record(256));
-  db.put_image(samples::image(256, 50));
   return db;
 }
 
@@ -50,19 +48,17 @@ std::set<std::string> rows_of(const Database& db) {
                 r.candidate.configuration.text() + " " + r.source_hash);
   for (const Baseline& b : db.baselines())
     rows.insert("baseline " + key(b.problem, b.gpu) + b.library + b.version + b.variant);
-  for (const Image& i : db.images())
-    rows.insert("image " + to_string(i.kernel) + to_string(i.target) + i.launch_revision);
   return rows;
 }
 
 class Imports : public Programs {
  protected:
   /// True if the text was imported.
-  bool import_in_process(const std::string& text, bool with_images) {
+  bool import_in_process(const std::string& text) {
     Database db = database_with_rows();
     const std::string before = all_of(db);
     try {
-      db.import_json(text, with_images);
+      db.import_json(text);
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::invalid_argument) << error.what();
       EXPECT_EQ(all_of(db), before) << "refused, but something was imported: " << error.what();
@@ -70,14 +66,13 @@ class Imports : public Programs {
     }
     // The same text into an empty database, item by item.
     Database alone = Database::in_memory();
-    const Database::Imported imported = alone.import_json(text, with_images);
+    const std::int64_t records = alone.import_json(text);
     const Json json = Json::parse(text, nullptr, false);
     const auto count = [&](const char* key) {
       return json.contains(key) ? std::int64_t(json.at(key).size()) : 0;
     };
-    EXPECT_EQ(imported.records, alone.counts().records);
-    EXPECT_LE(count("records") - imported.records, 1) << "one mutation can make one record equal";
-    EXPECT_EQ(imported.images + imported.images_skipped, count("images"));
+    EXPECT_EQ(records, alone.counts().records);
+    EXPECT_LE(count("records") - records, 1) << "one mutation can make one record equal";
     const std::set<std::string> rows = rows_of(db), wanted = rows_of(alone);
     EXPECT_TRUE(std::includes(rows.begin(), rows.end(), wanted.begin(), wanted.end()));
     EXPECT_EQ(db.check(), std::vector<std::string>{});
@@ -87,7 +82,7 @@ class Imports : public Programs {
 
 TEST_F(Imports, AreTakenWhollyOrNotAtAll) {
   const std::string text = sample_export();
-  ASSERT_TRUE(import_in_process(text, true));
+  ASSERT_TRUE(import_in_process(text));
   Mutations mutated(31);
   std::map<Mutations::Kind, int> taken, tried;
   const int texts = full() ? 1000 : 300;
@@ -96,7 +91,7 @@ TEST_F(Imports, AreTakenWhollyOrNotAtAll) {
     const std::string changed = mutated(kind, text);
     SCOPED_TRACE(std::string(Mutations::name(kind)) + ", text " + std::to_string(i));
     try {
-      taken[kind] += import_in_process(changed, i % 3 != 0);
+      taken[kind] += import_in_process(changed);
     } catch (const std::exception& error) {
       ADD_FAILURE() << "no tilewise::Error: " << error.what();
     }
@@ -115,9 +110,7 @@ TEST_F(Imports, AreTakenWhollyOrNotAtAll) {
 /// The same with the program: a real export is imported into a file that has rows, then served.
 TEST_F(Imports, OfTheProgramAreServedRightOrRefused) {
   ASSERT_NO_FATAL_FAILURE(prepare_database());
-  ASSERT_EQ(
-      run(TILEWISE_AUTOTUNE, {"export", in("export.json"), "--images", "--db", database()}).status,
-      0);
+  ASSERT_EQ(run(TILEWISE_AUTOTUNE, {"export", in("export.json"), "--db", database()}).status, 0);
   const std::string text = read_file(in("export.json"));
   Mutations mutated(37);
   Served served;
@@ -134,8 +127,7 @@ TEST_F(Imports, OfTheProgramAreServedRightOrRefused) {
       db.add(samples::record(256));
       before = all_of(db);
     }
-    const End end =
-        run(TILEWISE_AUTOTUNE, {"import", in("mutated.json"), "--images", "--db", in("other.db")});
+    const End end = run(TILEWISE_AUTOTUNE, {"import", in("mutated.json"), "--db", in("other.db")});
     EXPECT_TRUE(end.status == 0 || end.status == 2)
         << Mutations::name(kind) << ": status " << end.status << '\n'
         << end.err;

@@ -110,7 +110,7 @@ TEST(ForeignFormats, BothComeBackAsImportedRecords) {
   const Record known = known_as("naive");
   for (const std::string& text : {kernel_tuner_text(records), t4_text(records)}) {
     Database database = Database::in_memory();
-    EXPECT_EQ(database.import_json(as_export(text, "file", known)).records, 4);
+    EXPECT_EQ(database.import_json(as_export(text, "file", known)), 4);
     const auto imported = database.records({.problem = known.problem, .gpu = known.gpu});
     ASSERT_EQ(imported.size(), 4u);
     for (const Record& record : imported) {

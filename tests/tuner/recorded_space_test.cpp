@@ -214,7 +214,7 @@ TEST(RecordedSpace, OfAnExportHasASpaceForEachProblemAndGpu) {
   add(128, "one", 1, 30);
   add(128, "one", 2, 40);
   add(256, "one", 2, 90);  // a single time is nothing to search
-  const auto spaces = read_recorded(database.export_json("", false), "file");
+  const auto spaces = read_recorded(database.export_json(), "file");
   ASSERT_EQ(spaces.size(), 2u);
   EXPECT_EQ(spaces[0].name, "nn 64x64x64 on made-up GPU") << "the largest first";
   EXPECT_EQ(spaces[0].templates.size(), 2u);

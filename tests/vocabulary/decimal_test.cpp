@@ -15,6 +15,7 @@ TEST(Decimal, KnownAnswers) {
   EXPECT_EQ(in_digits(0.123456, 3), "0.123");
   EXPECT_EQ(in_digits(1234567, 4), "1.235e+06");
   EXPECT_EQ(in_decimals(2.5, 2), "2.50");
+  EXPECT_EQ(in_exponent_form(1.27e-7, 1), "1.3e-07");
   EXPECT_EQ(in_decimals(1e300, 1).size(), 303U);
   EXPECT_EQ(in_shortest_form(0.1), "0.1");
   EXPECT_EQ(in_shortest_form(-3), "-3");

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cmath>
 #include <optional>
-#include <string>
 #include <thread>
 #include <utility>
 
@@ -87,18 +86,7 @@ TimingBuffers::TimingBuffers(Device& device, Stream stream, const Reference& ref
       device.copy_on_device(set.b.allocation(), first.b.allocation(), places.b.bytes, stream);
       device.copy_on_device(set.c.allocation(), first.c.allocation(), places.c.bytes, stream);
     }
-    Call call;
-    call.a = set.a.data();
-    call.b = set.b.data();
-    call.c = set.c.data();
-    call.lda = places.a.ld;
-    call.ldb = places.b.ld;
-    call.ldc = places.c.ld;
-    call.stride_a = places.a.stride;
-    call.stride_b = places.b.stride;
-    call.stride_c = places.c.stride;
-    call.stream = stream;
-    calls_.push_back(call);
+    calls_.push_back(call_on(set.a, set.b, set.c, stream));
   }
   device.synchronize(stream);
 }

@@ -109,15 +109,7 @@ Repeated press(Device& device, Stream stream, const Problem& problem, const Enqu
         sets.emplace_back(DeviceMatrix(device, places[0]), DeviceMatrix(device, places[1]));
     staging.upload(stream, a, TestData(problem, DataSet::bounded, DataOf::a, seed));
     staging.upload(stream, b, TestData(problem, DataSet::bounded, DataOf::b, seed));
-    Call call;
-    call.a = a.data();
-    call.b = b.data();
-    call.c = c.data();
-    call.lda = places[0].ld, call.ldb = places[1].ld, call.ldc = places[2].ld;
-    call.stride_a = places[0].stride, call.stride_b = places[1].stride;
-    call.stride_c = places[2].stride;
-    call.stream = stream;
-    calls.push_back(call);
+    calls.push_back(call_on(a, b, c, stream));
   }
   Repetition repetition(device, stream, calls, c.allocation(), places[2].bytes);
   for (std::size_t set = 0; set < calls.size(); ++set) {

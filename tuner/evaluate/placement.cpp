@@ -63,6 +63,16 @@ Placement tight_placement(std::int64_t rows, std::int64_t columns, std::int64_t 
   return placement;
 }
 
+Call call_on(const DeviceMatrix& a, const DeviceMatrix& b, const DeviceMatrix& c, Stream stream) {
+  Call call;
+  call.a = a.data(), call.b = b.data(), call.c = c.data();
+  call.lda = a.placement().ld, call.ldb = b.placement().ld, call.ldc = c.placement().ld;
+  call.stride_a = a.placement().stride, call.stride_b = b.placement().stride;
+  call.stride_c = c.placement().stride;
+  call.stream = stream;
+  return call;
+}
+
 std::vector<Piece> pieces_of(const Placement& place, std::int64_t most_bytes) {
   const std::int64_t end = place.before + place.extent(), all = place.all_rows();
   std::vector<Piece> pieces;

@@ -1,7 +1,6 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "device/device.hpp"
@@ -58,47 +57,6 @@ inline Placement tight_placement(std::int64_t rows, std::int64_t columns, const 
   return tight_placement(rows, columns, bytes_of(operand.type), operand.alignment, batch);
 }
 
-/// Page-locked host memory, owned. Move-only.
-class HostBuffer {
- public:
-  HostBuffer() = default;
-  HostBuffer(Device& device, std::int64_t bytes)
-      : device_(&device),
-        pointer_(bytes > 0 ? device.allocate_host(bytes) : nullptr),
-        bytes_(bytes) {}
-  HostBuffer(HostBuffer&& other) noexcept { *this = std::move(other); }
-  HostBuffer& operator=(HostBuffer&& other) noexcept {
-    std::swap(device_, other.device_);
-    std::swap(pointer_, other.pointer_);
-    std::swap(bytes_, other.bytes_);
-    return *this;
-  }
-  ~HostBuffer() {
-    if (pointer_) device_->free_host(pointer_);
-  }
-  std::byte* data() const { return static_cast<std::byte*>(pointer_); }
-  std::int64_t bytes() const { return bytes_; }
-
- private:
-  Device* device_ = nullptr;
-  void* pointer_ = nullptr;
-  std::int64_t bytes_ = 0;
-};
-
-/// A stream, owned.
-class OwnedStream {
- public:
-  explicit OwnedStream(Device& device) : device_(device), stream_(device.create_stream()) {}
-  OwnedStream(const OwnedStream&) = delete;
-  OwnedStream& operator=(const OwnedStream&) = delete;
-  ~OwnedStream() { device_.destroy_stream(stream_); }
-  Stream get() const { return stream_; }
-
- private:
-  Device& device_;
-  Stream stream_;
-};
-
 /// A matrix in device memory.
 class DeviceMatrix {
  public:
@@ -113,6 +71,9 @@ class DeviceMatrix {
   DeviceBuffer buffer_;
   Placement placement_;
 };
+
+/// A call on matrices, by their placements.
+Call call_on(const DeviceMatrix& a, const DeviceMatrix& b, const DeviceMatrix& c, Stream stream);
 
 /// A contiguous part of a placement: rows with the gaps after them, or a guard zone at one end.
 struct Piece {

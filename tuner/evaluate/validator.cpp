@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <mutex>
-#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "tilewise/error.hpp"
 #include "tilewise/number.hpp"
+#include "vocabulary/decimal.hpp"
 
 namespace tilewise {
 namespace {
@@ -33,10 +32,9 @@ constexpr std::string_view kSetNames[] = {"exact", "bounded", "scaled"};
 bool on_device(DataSet set, int index) { return set == DataSet::bounded && index == 1; }
 
 std::string run_name(DataSet set, const Scalars& scalars, bool scalars_on_device) {
-  char text[96];
-  std::snprintf(text, sizeof text, " data, alpha %g, beta %g%s", scalars.alpha, scalars.beta,
-                scalars_on_device ? " (read on the device)" : "");
-  return std::string(kSetNames[static_cast<std::size_t>(set)]) + text;
+  return std::string(kSetNames[static_cast<std::size_t>(set)]) + " data, alpha " +
+         in_digits(scalars.alpha, 6) + ", beta " + in_digits(scalars.beta, 6) +
+         (scalars_on_device ? " (read on the device)" : "");
 }
 
 // Checks the rows of a piece matrix by matrix, because of the gaps between matrices.
@@ -51,11 +49,7 @@ void check_rows(ResultCheck& check, const Placement& place, const Piece& piece,
   }
 }
 
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2e", value);
-  return text;
-}
+std::string number(double value) { return in_exponent_form(value, 2); }
 
 }  // namespace
 
@@ -189,19 +183,9 @@ void Validator::prepare_c(const Run& run, const DeviceMatrix& c) {
 
 Call Validator::call_for(const Run& run, const DeviceMatrix& c) {
   const Scalars scalars = reference_->scalars(run.set, run.index);
-  Call call;
-  call.a = inputs(run.set).a.data();
-  call.b = inputs(run.set).b.data();
-  call.c = c.data();
-  call.lda = inputs(run.set).a.placement().ld;
-  call.ldb = inputs(run.set).b.placement().ld;
-  call.ldc = c.placement().ld;
-  call.stride_a = inputs(run.set).a.placement().stride;
-  call.stride_b = inputs(run.set).b.placement().stride;
-  call.stride_c = c.placement().stride;
+  Call call = call_on(inputs(run.set).a, inputs(run.set).b, c, stream_);
   call.alpha = scalars.alpha;
   call.beta = scalars.beta;
-  call.stream = stream_;
   if (on_device(run.set, run.index)) {
     call.alpha_device = scalars_.data();
     call.beta_device =

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdio>
 #include <string>
 #include <vector>
 
 #include "tilewise/number.hpp"
 #include "tuner/reference/product_row.hpp"
+#include "vocabulary/decimal.hpp"
 #include "vocabulary/problem.hpp"
 
 namespace tilewise {
@@ -54,11 +54,7 @@ double power_below(double value) {
   return std::bit_cast<double>(std::bit_cast<std::uint64_t>(value) & 0x7FF0000000000000U);
 }
 
-std::string text(double value, int digits = 9) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%.*g", digits, value);
-  return buffer;
-}
+std::string text(double value, int digits = 9) { return in_digits(value, digits); }
 
 }  // namespace
 

@@ -11,6 +11,7 @@
 #include "tuner/search/search_memory.hpp"
 #include "vocabulary/decimal.hpp"
 #include "vocabulary/record.hpp"
+#include "vocabulary/text.hpp"
 
 namespace tilewise {
 namespace {
@@ -149,9 +150,8 @@ std::string kernel_tuner_text(const std::vector<Record>& records) {
   }
   for (const Record& record : records) {
     ForeignJson entry = configuration_json(record);
-    std::string key;
-    for (const auto& [name, value] : record.candidate.configuration.values())
-      key += (key.empty() ? "" : ",") + std::to_string(value);
+    const std::string key = join(record.candidate.configuration.values(), ",",
+                                 [](const auto& named) { return std::to_string(named.second); });
     if (is_ok(record))
       entry["time"] = record.measurement->median_us / 1e3;
     else

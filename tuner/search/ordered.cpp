@@ -1,12 +1,10 @@
 #include "tuner/search/ordered.hpp"
 
-#include <algorithm>
 #include <deque>
 #include <limits>
 #include <map>
 #include <random>
 #include <utility>
-#include <vector>
 
 #include "tuner/search/search.hpp"
 #include "tuner/search/tree_ranker.hpp"

@@ -1,4 +1,3 @@
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "tuner/worker/process.hpp"
 #include "tuner/worker/protocol.hpp"
 #include "tuner/worker/worker.hpp"
+#include "vocabulary/decimal.hpp"
 
 namespace tilewise {
 namespace {
@@ -16,11 +16,7 @@ namespace {
 constexpr double kStartSeconds = 60;  // for a context and a library, after the driver cleaned up
 constexpr double kBeginSeconds = 120;
 
-std::string seconds_text(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g s", seconds);
-  return text;
-}
+std::string seconds_text(double seconds) { return in_digits(seconds, 6) + " s"; }
 
 // The reason for a missing reply.
 struct Loss {

@@ -1,6 +1,5 @@
 #include "templates/families/mma/numbers.hpp"
 #include "templates/space/common_constraints.hpp"
-#include "vocabulary/problem.hpp"
 
 namespace tilewise::mma {
 namespace {

@@ -1,4 +1,3 @@
-#include <algorithm>
 
 #include "templates/families/families.hpp"
 #include "templates/families/skinny/layout.hpp"

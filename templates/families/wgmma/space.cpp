@@ -1,6 +1,5 @@
 #include "templates/families/wgmma/numbers.hpp"
 #include "templates/space/common_constraints.hpp"
-#include "vocabulary/problem.hpp"
 #include "vocabulary/rounding.hpp"
 
 namespace tilewise::wgmma {

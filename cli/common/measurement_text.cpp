@@ -1,9 +1,9 @@
-#include "cli/common/energy_text.hpp"
+#include "cli/common/measurement_text.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "cli/common/output.hpp"
+#include "cli/common/json.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -21,6 +21,23 @@ std::string rounded_energy(double mj, int digits) {
 }
 
 }  // namespace
+
+std::string certainty_text(const Certainty& certainty) {
+  std::string text = "fastest of " + std::to_string(certainty.rivals + 1) +
+                     " in the race with a probability of " + format_percent(certainty.fastest) +
+                     " or more; ";
+  if (certainty.alike == 0) return text + "no other is faster (95% confidence)";
+  return text + std::to_string(certainty.alike) + " may be as fast, none is faster by more than " +
+         format_percent(certainty.gain_at_most) + " (95% confidence)";
+}
+
+Json certainty_json(const Certainty& certainty) {
+  return {{"rivals", certainty.rivals},
+          {"alike", certainty.alike},
+          {"rounds", certainty.rounds},
+          {"fastest", certainty.fastest},
+          {"gain_at_most", certainty.gain_at_most}};
+}
 
 std::string energy_text(const Measurement& measurement) {
   if (measurement.energy_mj > 0 && std::isfinite(measurement.energy_mj))
