@@ -74,7 +74,7 @@ std::string distrust_program(const fs::path& program) {
 /// The program's standard error, in memory. The program's own children could keep a pipe open.
 class ErrorLog : public OpenFile {
  public:
-  ErrorLog() : OpenFile(host::file_in_memory("autotune", host::Use::data)) {}
+  ErrorLog() : OpenFile(cpu::file_in_memory("autotune", cpu::Use::data)) {}
   /// The last line of the last 4 KiB that is not empty.
   std::string last_line() const {
     char text[4096];

@@ -9,7 +9,7 @@
 #include "cli/help.hpp"
 #include "cli/suggest.hpp"
 #include "db/lock_waits.hpp"
-#include "device/cpu/host.hpp"
+#include "device/cpu/cpu.hpp"
 #include "tilewise/version.hpp"
 #include "vocabulary/own_errors.hpp"
 
@@ -173,7 +173,7 @@ int run_cli(int argc, char** argv) {
          ", which another process has locked; it waits " + std::to_string(kMostLockWaitSeconds) +
          " s at most, which no budget counts");
   });
-  host::sweep_temporary_folders();
+  cpu::sweep_temporary_folders();
   CLI::App app("Tunes matrix products on the GPU that is there, and remembers what it found.");
   Selection selection;
   add_all(app, selection);

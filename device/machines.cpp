@@ -1,13 +1,13 @@
 #include "device/machines.hpp"
 
-#include "device/cpu/host.hpp"
+#include "device/cpu/cpu.hpp"
 #include "device/cuda/cuda.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise {
 
 std::unique_ptr<Device> open_device(const std::string& which) {
-  if (host::is_host(which)) return host::open_device(which);
+  if (cpu::is_host(which)) return cpu::open_device(which);
   if (which == "current") return cuda::open_current_device();
   if (cuda::names_gpu(which)) return cuda::open_device(which);
   throw Error(ErrorKind::invalid_argument,
@@ -17,7 +17,7 @@ std::unique_ptr<Device> open_device(const std::string& which) {
 }
 
 std::unique_ptr<Compiler> load_compiler(const Target& target, const std::string& nvrtc) {
-  return target.host ? host::load_compiler() : cuda::load_compiler(nvrtc);
+  return target.host ? cpu::load_compiler() : cuda::load_compiler(nvrtc);
 }
 
 std::unique_ptr<BaselineLibrary> load_baseline(Device& device) {

@@ -7,7 +7,7 @@
 
 namespace tilewise {
 
-/// Opens a device by name: names of host::is_host() are the CPU, "current" is the GPU of this
+/// Opens a device by name: names of cpu::is_host() are the CPU, "current" is the GPU of this
 /// thread (cuda::open_current_device()), "auto", an index or a UUID is a GPU (cuda::open_device()).
 /// Throws Error(invalid_argument) with the list for any other text.
 std::unique_ptr<Device> open_device(const std::string& which);

@@ -125,7 +125,7 @@ constexpr int kMostFits = 8;
 /// Whether the kernels that serve the tiles need more workspace than the split was made for. Makes
 /// all their executables.
 template <class ExecutableOf>
-bool has_more_workspace(const HostFit& fit, ExecutableOf executable) {
+bool has_more_workspace(const FittingSplit& fit, ExecutableOf executable) {
   std::int64_t most = 0;
   for (const Problem& problem : fit.plan.problems())
     most = std::max(most, executable(problem).plan().workspace_bytes);
@@ -196,15 +196,15 @@ void Matmul::host(const Problem& asked, const Call& given) try {
   };
   HostProducts& kept = state_->host_products;
   const std::int64_t free_bytes = device.free_memory() + kept.staging().device_bytes();
-  std::shared_ptr<const HostFit> fit =
-      kept.fit(task, free_bytes, device.info(), workspace_of, expected_us);
+  std::shared_ptr<const FittingSplit> fit =
+      kept.split(task, free_bytes, device.info(), workspace_of, expected_us);
   // A kernel other than the expected one may serve: after a search, or if an image is broken.
   for (int turn = 0; has_more_workspace(*fit, executable); ++turn) {
     if (turn == kMostFits)
       throw Error(ErrorKind::out_of_memory, to_string(asked) +
                                                 " on host pointers: the kernels that serve its "
                                                 "tiles need more workspace than expected");
-    fit = kept.new_fit(task, free_bytes, device.info(), workspace_of, expected_us);
+    fit = kept.new_split(task, free_bytes, device.info(), workspace_of, expected_us);
   }
   const HostPlan& plan = fit->plan;
   try {
@@ -251,7 +251,7 @@ HostSplit Matmul::host_split(const Problem& problem, const Call& call) const try
   if (is_empty(problem)) return {};
   const DeviceInfo& info = state_->serving.device().info();
   HostProducts& kept = state_->host_products;
-  const std::shared_ptr<const HostFit> fit = kept.fit(
+  const std::shared_ptr<const FittingSplit> fit = kept.split(
       task_of(problem, call),
       state_->serving.device().free_memory() + kept.staging().device_bytes(), info,
       [&](const Problem& tile) {

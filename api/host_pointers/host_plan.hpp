@@ -115,7 +115,7 @@ HostPlan chosen_split(const HostTask& task, std::int64_t budget, const HostSetti
 std::int64_t smallest_split(const HostTask& task, const HostSettings& settings);
 
 /// A split and the workspace of the kernels that serve its tiles.
-struct HostFit {
+struct FittingSplit {
   HostPlan plan;
   std::int64_t workspace = 0;  ///< the largest of all tiles, including edge tiles
   std::int64_t bytes() const { return plan.slots_bytes() + workspace; }
@@ -129,8 +129,8 @@ using WorkspaceOf = std::function<std::int64_t(const Problem&)>;
 /// considered, of which there are about 20 at most. If the workspace of tiles of one granule does
 /// not fit, the granule is halved, down to 64. Throws Error(out_of_memory) if the smallest split
 /// does not fit, with the bytes that it and its workspace need.
-HostFit fitting_split(const HostTask& task, std::int64_t budget, const HostSettings& settings,
-                      const HostRates& rates, const WorkspaceOf& workspace_of);
+FittingSplit fitting_split(const HostTask& task, std::int64_t budget, const HostSettings& settings,
+                           const HostRates& rates, const WorkspaceOf& workspace_of);
 
 /// Fills in the tiles and copies in their order.
 void put_in_order(HostPlan& plan);

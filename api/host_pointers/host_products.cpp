@@ -30,23 +30,26 @@ std::int64_t HostProducts::budget(std::int64_t free_bytes) const {
   return settings_.memory_limit > 0 ? std::min(settings_.memory_limit, rest) : rest;
 }
 
-std::shared_ptr<const HostFit> HostProducts::fit(const HostTask& task, std::int64_t free_bytes,
-                                                 const DeviceInfo& device,
-                                                 const WorkspaceOf& workspace_of,
-                                                 const ExpectedUs& expected_us) {
-  if (std::shared_ptr<const HostFit> known = fits_.find(task, budget(free_bytes))) return known;
-  return new_fit(task, free_bytes, device, workspace_of, expected_us);
+std::shared_ptr<const FittingSplit> HostProducts::split(const HostTask& task,
+                                                        std::int64_t free_bytes,
+                                                        const DeviceInfo& device,
+                                                        const WorkspaceOf& workspace_of,
+                                                        const ExpectedUs& expected_us) {
+  if (std::shared_ptr<const FittingSplit> known = splits_.find(task, budget(free_bytes)))
+    return known;
+  return new_split(task, free_bytes, device, workspace_of, expected_us);
 }
 
-std::shared_ptr<const HostFit> HostProducts::new_fit(const HostTask& task, std::int64_t free_bytes,
-                                                     const DeviceInfo& device,
-                                                     const WorkspaceOf& workspace_of,
-                                                     const ExpectedUs& expected_us) try {
+std::shared_ptr<const FittingSplit> HostProducts::new_split(const HostTask& task,
+                                                            std::int64_t free_bytes,
+                                                            const DeviceInfo& device,
+                                                            const WorkspaceOf& workspace_of,
+                                                            const ExpectedUs& expected_us) try {
   const HostRates rates = rates_of(task, settings_, device, expected_us);
-  auto fit = std::make_shared<HostFit>(
+  auto fit = std::make_shared<FittingSplit>(
       fitting_split(task, budget(free_bytes), settings_, rates, workspace_of));
   put_in_order(fit->plan);
-  fits_.keep(budget(free_bytes), fit);
+  splits_.keep(budget(free_bytes), fit);
   return fit;
 } catch (const Error& error) {
   if (error.kind() != ErrorKind::out_of_memory) throw;

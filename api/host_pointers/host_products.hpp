@@ -3,9 +3,9 @@
 #include <functional>
 #include <memory>
 
-#include "api/host_pointers/host_fits.hpp"
 #include "api/host_pointers/host_plan.hpp"
 #include "api/host_pointers/host_staging.hpp"
+#include "api/host_pointers/split_cache.hpp"
 #include "vocabulary/device_info.hpp"
 
 namespace tilewise {
@@ -26,17 +26,19 @@ class HostProducts {
   std::int64_t budget(std::int64_t free_bytes) const;
   /// The split of a product within the budget, with its order; possibly that of an earlier product.
   /// `workspace_of`: see fitting_split(). Throws Error(out_of_memory).
-  std::shared_ptr<const HostFit> fit(const HostTask& task, std::int64_t free_bytes,
-                                     const DeviceInfo& device, const WorkspaceOf& workspace_of,
-                                     const ExpectedUs& expected_us);
-  std::shared_ptr<const HostFit> new_fit(const HostTask& task, std::int64_t free_bytes,
-                                         const DeviceInfo& device, const WorkspaceOf& workspace_of,
-                                         const ExpectedUs& expected_us);
+  std::shared_ptr<const FittingSplit> split(const HostTask& task, std::int64_t free_bytes,
+                                            const DeviceInfo& device,
+                                            const WorkspaceOf& workspace_of,
+                                            const ExpectedUs& expected_us);
+  std::shared_ptr<const FittingSplit> new_split(const HostTask& task, std::int64_t free_bytes,
+                                                const DeviceInfo& device,
+                                                const WorkspaceOf& workspace_of,
+                                                const ExpectedUs& expected_us);
 
  private:
   const HostSettings settings_;
   HostStagingShelf staging_;
-  HostFits fits_;
+  SplitCache splits_;
 };
 
 }  // namespace tilewise

@@ -65,7 +65,7 @@ void HostProgress::fail(std::exception_ptr failure) noexcept {
   changed_.notify_all();
 }
 
-StreamedProduct::StreamedProduct(Device& device, HostStaging& staging, const HostFit& fit,
+StreamedProduct::StreamedProduct(Device& device, HostStaging& staging, const FittingSplit& fit,
                                  const Executables& executables, const Call& call)
     : device_(device),
       staging_(staging),

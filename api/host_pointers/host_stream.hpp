@@ -80,7 +80,7 @@ class StreamedProduct {
   using Executables = std::map<Problem, std::shared_ptr<const Executable>>;
 
   /// Uses the device memory of `staging`. `executables` has those of fit.plan.problems().
-  StreamedProduct(Device& device, HostStaging& staging, const HostFit& fit,
+  StreamedProduct(Device& device, HostStaging& staging, const FittingSplit& fit,
                   const Executables& executables, const Call& call);
   /// Returns or throws only after nothing reads or writes the caller's memory any more. C is
   /// complete on return.

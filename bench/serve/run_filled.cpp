@@ -67,7 +67,7 @@ int run_self(std::vector<std::string> words) {
 int run_filled(const std::string& database, const std::string& device, const Problem& problem,
                std::int64_t records,
                const std::function<std::vector<std::string>(const std::string&)>& words) {
-  const host::TemporaryFolder folder;
+  const cpu::TemporaryFolder folder;
   const fs::path copy = folder.path() / "serve.db";
   copy_database(default_database_path(database), copy);
   fill_and_prepare(copy, device, problem, records);

@@ -54,7 +54,7 @@ std::vector<Gpu> gpus_to_measure_on(const std::string& device, const Output& out
                     "; without a GPU, kernels can be compiled (autotune compile --arch sm_90 "
                     "--sizes 1024), and run on the CPU (--device host)");
   }
-  for (const auto& alike : group_alike(gpus))
+  for (const auto& alike : group_identical(gpus))
     if (const Gpu& gpu = alike.front(); gpu.info.target.host)
       warn((gpu.why_host.empty() ? "" : gpu.why_host + ", so ") + "kernels run on the CPU, as " +
            to_string(gpu.info.target).substr(5) +

@@ -6,7 +6,7 @@
 
 #include "cli/common/inputs.hpp"
 #include "cli/common/output.hpp"
-#include "device/cpu/host.hpp"
+#include "device/cpu/cpu.hpp"
 #include "device/cuda/cuda.hpp"
 #include "tilewise/error.hpp"
 #include "tuner/evaluate/evaluator.hpp"
@@ -38,7 +38,7 @@ std::vector<Gpu> all_gpus() {
 }
 
 Gpu the_host(const std::string& which) {
-  return {kHostIndex, host::host_name(which), host::device_info(which), ""};
+  return {kHostIndex, cpu::host_name(which), cpu::device_info(which), ""};
 }
 
 /// The first GPU, otherwise the CPU with the reason.
@@ -78,13 +78,13 @@ constexpr const char* kDeviceNames =
 /// Every device of a list. The CPU may occur several times; each is a worker of its own.
 std::vector<Gpu> listed(const std::vector<std::string>& names) {
   for (const std::string& name : names)
-    if (!host::is_host(name) && !is_index(name) && !is_uuid(name))
+    if (!cpu::is_host(name) && !is_index(name) && !is_uuid(name))
       throw Error(ErrorKind::invalid_argument,
                   "--device: '" + name + "' in a list is not " + kDeviceNames +
                       (name == "all" || name == "auto" ? "; " + name + " stands alone" : ""));
   std::vector<Gpu> present, devices;
   for (const std::string& name : names) {
-    if (host::is_host(name)) {
+    if (cpu::is_host(name)) {
       devices.push_back(the_host(name));
       continue;
     }
@@ -105,7 +105,7 @@ std::vector<Gpu> every_gpu_of(const std::string& device) {
     const std::vector<std::string> names = split_list(device);
     if (!names.empty()) return listed(names);
   }
-  if (host::is_host(device)) return {the_host(device)};
+  if (cpu::is_host(device)) return {the_host(device)};
   if (device == "auto") return {first_gpu_or_host()};
   if (device != "all" && !is_index(device) && !is_uuid(device))
     throw Error(ErrorKind::invalid_argument, "--device: '" + device + "' is not auto, all, " +
@@ -126,14 +126,14 @@ std::vector<Gpu> choose_gpus(const std::string& device, bool one_of_each_kind) {
   const std::vector<Gpu> gpus = every_gpu_of(device);
   if (!one_of_each_kind) return gpus;
   std::vector<Gpu> kinds;
-  for (std::vector<Gpu>& alike : group_alike(gpus)) {
+  for (std::vector<Gpu>& alike : group_identical(gpus)) {
     kinds.push_back(alike.front());
     kinds.back().left_out.assign(alike.begin() + 1, alike.end());
   }
   return kinds;
 }
 
-std::vector<std::vector<Gpu>> group_alike(const std::vector<Gpu>& gpus) {
+std::vector<std::vector<Gpu>> group_identical(const std::vector<Gpu>& gpus) {
   std::vector<std::vector<Gpu>> kinds;
   for (const Gpu& gpu : gpus) {
     const auto alike = std::find_if(kinds.begin(), kinds.end(), [&](const auto& kind) {

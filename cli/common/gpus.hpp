@@ -26,7 +26,7 @@ struct Gpu {
 /// list, Error(no_device) for an absent device.
 std::vector<Gpu> choose_gpus(const std::string& device, bool one_of_each_kind);
 /// Groups devices by gpu_key(); each group keeps the given order.
-std::vector<std::vector<Gpu>> group_alike(const std::vector<Gpu>& gpus);
+std::vector<std::vector<Gpu>> group_identical(const std::vector<Gpu>& gpus);
 
 /// Prints a note for each GPU that replaces identical ones, with their number and the reason.
 void print_left_out(const std::vector<Gpu>& gpus, const Output& output);

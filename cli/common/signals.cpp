@@ -9,7 +9,7 @@
 #include <ctime>
 #include <thread>
 
-#include "device/cpu/host.hpp"
+#include "device/cpu/cpu.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -59,7 +59,7 @@ void on_signal(int signal) {
 void wait_for_second_signal() {
   while (sem_wait(&end_at_once) != 0) {
   }
-  host::prepare_immediate_exit();
+  cpu::prepare_immediate_exit();
   _exit(kSignalled + last_signal);
 }
 

@@ -180,7 +180,7 @@ std::vector<Task> tasks_for(const std::vector<Gpu>& gpus, const Run& run) {
                                                  run.options.bench.device + " names " +
                                                  std::to_string(gpus.size()));
   std::vector<Task> tasks;
-  for (const std::vector<Gpu>& alike : group_alike(gpus)) tasks.push_back(task_for(alike, run));
+  for (const std::vector<Gpu>& alike : group_identical(gpus)) tasks.push_back(task_for(alike, run));
   return tasks;
 }
 
@@ -350,7 +350,7 @@ int dry_run(const TuneCommand& options, const TuneOptions& tune_options, const O
     database.emplace(open_to_read(options.database));
   std::vector<PlannedSearch> searches;
   for (const std::vector<Gpu>& alike :
-       group_alike(gpus_to_measure_on(options.bench.device, output, false))) {
+       group_identical(gpus_to_measure_on(options.bench.device, output, false))) {
     const DeviceInfo& info = alike.front().info;
     TuneOptions tune = tune_options;
     if (info.target.host) apply_cpu_defaults(tune, options);

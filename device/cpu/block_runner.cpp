@@ -7,7 +7,7 @@
 #include <random>
 #include <thread>
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 namespace {
 
 namespace context = boost::context::detail;
@@ -123,7 +123,7 @@ const Runtime& kernel_runtime() {
   return runtime;
 }
 
-BlockRunner::BlockRunner(const HostOptions& options)
+BlockRunner::BlockRunner(const CpuOptions& options)
     : options_(options),
       stacks_(kMostClusterThreads),
       checks_(stacks_, kMostClusterThreads),
@@ -404,4 +404,4 @@ void BlockRunner::copies_wait(int pending) {
   copies.first = 0;
 }
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

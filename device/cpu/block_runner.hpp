@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "device/cpu/checks.hpp"
-#include "device/cpu/host.hpp"
+#include "device/cpu/cpu.hpp"
 #include "device/cpu/image_api.hpp"
 #include "device/cpu/shared_memory.hpp"
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 
 using tilewise_host::AsyncProduct;
 using tilewise_host::Block;
@@ -63,7 +63,7 @@ struct BlockWork {
 /// One BlockRunner per worker.
 class BlockRunner {
  public:
-  explicit BlockRunner(const HostOptions& options);
+  explicit BlockRunner(const CpuOptions& options);
   ~BlockRunner();
   BlockRunner(const BlockRunner&) = delete;
   BlockRunner& operator=(const BlockRunner&) = delete;
@@ -228,7 +228,7 @@ class BlockRunner {
   const Site* late_arrival(const BlockState& block) const;
   std::string overwritten_barrier() const;
 
-  HostOptions options_;
+  CpuOptions options_;
   Stacks stacks_;
   FiberChecks checks_;
   std::unique_ptr<Fiber[]> fibers_;
@@ -255,4 +255,4 @@ class BlockRunner {
   std::string failure_;
 };
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

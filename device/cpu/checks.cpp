@@ -22,7 +22,7 @@ void __tsan_ignore_thread_end();
 }
 #endif
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 namespace {
 
 constexpr std::size_t kLine = 64;
@@ -255,4 +255,4 @@ Unwatched::~Unwatched() { __tsan_ignore_thread_end(); }
 
 #endif
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

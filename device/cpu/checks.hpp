@@ -19,7 +19,7 @@
 #define TILEWISE_UNCOUNTED
 #endif
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 
 enum class AsyncGroup : unsigned char { products, stores };
 
@@ -159,4 +159,4 @@ class CallerFrame {
   CallerFrame& operator=(const CallerFrame&) = delete;
 };
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

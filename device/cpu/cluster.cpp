@@ -4,7 +4,7 @@
 
 #include "device/cpu/block_runner.hpp"
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 
 void BlockRunner::cluster_barrier(Site site) {
   Fiber& me = *current_;
@@ -149,4 +149,4 @@ std::string BlockRunner::unfinished_store() const {
   return "";
 }
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

@@ -3,16 +3,16 @@
 #include <functional>
 #include <optional>
 
+#include "device/cpu/cpu.hpp"
 #include "device/cpu/embedded.hpp"
 #include "device/cpu/facts.hpp"
 #include "device/cpu/files.hpp"
-#include "device/cpu/host.hpp"
 #include "device/cpu/program.hpp"
 #include "device/elf.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/text.hpp"
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 namespace {
 
 // C++17 as in the kernel dialect; float vectors may alias floats; no contraction into fma; stack
@@ -67,9 +67,9 @@ extern "C" __attribute__((visibility("default"))) const tilewise_host::Exports t
   return text;
 }
 
-class HostCompiler final : public Compiler {
+class CpuCompiler final : public Compiler {
  public:
-  HostCompiler(std::vector<std::string> program, std::string version, CompilerOptions options)
+  CpuCompiler(std::vector<std::string> program, std::string version, CompilerOptions options)
       : program_(std::move(program)), version_(std::move(version)), keep_in_(options.keep_in) {
     flags_ = kFlags;
     if (processor() == "x86-64 avx2 fma") flags_.insert(flags_.end(), {"-mavx2", "-mfma"});
@@ -101,7 +101,7 @@ class HostCompiler final : public Compiler {
   std::vector<std::string> flags_;
 };
 
-std::vector<std::string> HostCompiler::command(const CompileRequest& request) const {
+std::vector<std::string> CpuCompiler::command(const CompileRequest& request) const {
   std::vector<std::string> words = program_;
   words.insert(words.end(), flags_.begin(), flags_.end());
   // Features missing on the emulated GPU must also be missing here.
@@ -113,7 +113,7 @@ std::vector<std::string> HostCompiler::command(const CompileRequest& request) co
   return words;
 }
 
-std::filesystem::path HostCompiler::kept_folder(const CompileRequest& request) const {
+std::filesystem::path CpuCompiler::kept_folder(const CompileRequest& request) const {
   const std::filesystem::path folder =
       std::filesystem::absolute(keep_in_) /
       (request.kernel.entry + "-" +
@@ -126,8 +126,8 @@ std::filesystem::path HostCompiler::kept_folder(const CompileRequest& request) c
   return folder;
 }
 
-void HostCompiler::write_sources(const CompileRequest& request,
-                                 const std::filesystem::path& folder) const {
+void CpuCompiler::write_sources(const CompileRequest& request,
+                                const std::filesystem::path& folder) const {
   const auto write = [&folder](const std::string& name, const std::string& text) {
     const std::filesystem::path file = folder / name;
     std::error_code ignored;  // write_file() reports the error
@@ -143,8 +143,8 @@ void HostCompiler::write_sources(const CompileRequest& request,
 
 /// Makes one attempt, with its temporary files in `place`. Throws Error(transient) for a fault of
 /// the system.
-CompileResult HostCompiler::compile_in(const std::filesystem::path& place,
-                                       const CompileRequest& request) const {
+CompileResult CpuCompiler::compile_in(const std::filesystem::path& place,
+                                      const CompileRequest& request) const {
   const TemporaryFolder temporary(place);
   const std::filesystem::path folder = keep_in_.empty() ? temporary.path() : kept_folder(request);
   write_sources(request, folder);
@@ -175,7 +175,7 @@ CompileResult HostCompiler::compile_in(const std::filesystem::path& place,
 
 /// Compiles once more, in another temporary place if there is one, if the compiler was killed or
 /// ran out of space or memory: such an end is no verdict on the kernel.
-CompileResult HostCompiler::compile(const CompileRequest& request) const {
+CompileResult CpuCompiler::compile(const CompileRequest& request) const {
   if (!request.target.host)
     throw Error(ErrorKind::unsupported,
                 version_ + " compiles for the CPU (host), not for " + to_string(request.target));
@@ -221,7 +221,7 @@ std::unique_ptr<Compiler> load_compiler(const CompilerOptions& options) {
     const std::vector<std::string> program = words_of(candidate);
     if (program.empty()) continue;
     if (const auto version = version_of(program))
-      return std::make_unique<HostCompiler>(program, *version, options);
+      return std::make_unique<CpuCompiler>(program, *version, options);
   }
   throw Error(ErrorKind::compiler,
               "no C++ compiler to compile kernels for the CPU with; tried " +
@@ -229,4 +229,4 @@ std::unique_ptr<Compiler> load_compiler(const CompilerOptions& options) {
                   "; install one (g++ or clang++), or name it by TILEWISE_CXX");
 }
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

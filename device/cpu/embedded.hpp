@@ -1,6 +1,6 @@
 #pragma once
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 
 /// The headers included before every kernel, as text; generated at build time.
 struct EmbeddedHeader {
@@ -10,4 +10,4 @@ struct EmbeddedHeader {
 extern const EmbeddedHeader kEmbeddedHeaders[];
 extern const int kEmbeddedHeaderCount;
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

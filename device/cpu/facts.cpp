@@ -4,12 +4,12 @@
 
 #include <fstream>
 
-#include "device/cpu/host.hpp"
+#include "device/cpu/cpu.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/decimal.hpp"
 #include "vocabulary/machine_limits.hpp"
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 namespace {
 
 /// The value of the first line "name : value" of a file below /proc.
@@ -94,4 +94,4 @@ DeviceInfo device_info(const std::string& which) {
   return info;
 }
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

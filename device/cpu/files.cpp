@@ -15,7 +15,7 @@
 #include "device/cpu/sweep.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 namespace fs = std::filesystem;
 
 std::vector<fs::path> temporary_places() {
@@ -116,4 +116,4 @@ int file_in_memory(const char* name, Use use) noexcept {
   return memfd_create(name, MFD_CLOEXEC);
 }
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

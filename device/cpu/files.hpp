@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 
 /// Places for temporary files, best first: those of TMPDIR, /tmp, /var/tmp and /dev/shm that are
 /// folders writable by this process, without duplicates and symbolic links.
@@ -38,4 +38,4 @@ std::string read_file(const std::filesystem::path& path);
 enum class Use : bool { data, code };
 int file_in_memory(const char* name, Use use) noexcept;
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

@@ -7,9 +7,9 @@
 #include <chrono>
 #include <thread>
 
-#include "device/cpu/host.hpp"
+#include "device/cpu/cpu.hpp"
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 namespace {
 
 constexpr int kRemovals = 100;
@@ -53,4 +53,4 @@ void prepare_immediate_exit() noexcept {
   for (const std::filesystem::path& folder : all.folders) remove_folder(folder);
 }
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

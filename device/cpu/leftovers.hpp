@@ -5,7 +5,7 @@
 #include <mutex>
 #include <set>
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 
 /// The running programs and the temporary folders of this process, for the cleanup when it ends at
 /// once. Empty in a fork()ed child: its parent still uses them.
@@ -19,4 +19,4 @@ Leftovers& leftovers();
 /// Removes a folder and its contents, even while killed programs still write into it.
 void remove_folder(const std::filesystem::path& folder) noexcept;
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

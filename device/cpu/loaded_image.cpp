@@ -11,12 +11,12 @@
 #include <cstring>
 
 #include "device/cpu/block_runner.hpp"
+#include "device/cpu/cpu.hpp"
 #include "device/cpu/facts.hpp"
-#include "device/cpu/host.hpp"
 #include "device/elf.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 namespace {
 
 // Sanitizers and debuggers read line numbers from the file.
@@ -117,4 +117,4 @@ void LoadedImage::load_from_file(const Image& image) {
 
 LoadedImage::~LoadedImage() { dlclose(library_); }
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

@@ -7,7 +7,7 @@
 #include "device/cpu/image_api.hpp"
 #include "device/device.hpp"
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 
 /// An image loaded as a shared library for the life of the object. It is loaded from memory, or
 /// from a file if a debugger or a sanitizer reads its lines.
@@ -38,4 +38,4 @@ class LoadedImage final : public LoadedKernel {
   const tilewise_host::Exports* exports_ = nullptr;
 };
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

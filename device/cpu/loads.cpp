@@ -4,7 +4,7 @@
 
 #include "device/cpu/block_runner.hpp"
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 
 void BlockRunner::mbarriers_ready() {
   for (Mbarrier& barrier : barriers_)
@@ -51,4 +51,4 @@ std::string BlockRunner::overwritten_barrier() const {
   return "";
 }
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

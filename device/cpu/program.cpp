@@ -16,7 +16,7 @@
 #include "vocabulary/spawn.hpp"
 #include "vocabulary/text.hpp"
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 namespace {
 namespace fs = std::filesystem;
 
@@ -162,4 +162,4 @@ std::string outside_fault(const ProgramEnd& end) {
   return "";
 }
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 
 /// A program's end and its output.
 struct ProgramEnd {
@@ -23,4 +23,4 @@ ProgramEnd run_program(const std::vector<std::string>& words, const std::filesys
 /// many files. Empty if there is none or it cannot be determined.
 std::string outside_fault(const ProgramEnd& end);
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

@@ -3,7 +3,7 @@
 
 #include "device/cpu/block_runner.hpp"
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 namespace {
 
 constexpr unsigned kRegisters = 65536;   // per multiprocessor
@@ -53,4 +53,4 @@ std::string BlockRunner::partial_warpgroup() const {
   return "";
 }
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

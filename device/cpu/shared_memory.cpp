@@ -4,7 +4,7 @@
 #include <cstring>
 #include <new>
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 namespace {
 
 constexpr std::size_t kTileAlignment = 1024;  // for swizzled tiles
@@ -49,4 +49,4 @@ std::string SharedMemory::damage() const {
   return "";
 }
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 
 /// A block's shared memory: exactly as large as in the launch, filled with a canary before each
 /// block, between guard zones that detect writes past its ends. (An address sanitizer's own guard
@@ -25,4 +25,4 @@ class SharedMemory {
   std::size_t bytes_ = 0;
 };
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

@@ -3,15 +3,15 @@
 #include <chrono>
 #include <optional>
 
-#include "device/cpu/host_device.hpp"
+#include "device/cpu/cpu_device.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-class HostEvent final : public Event {
+class CpuEvent final : public Event {
  public:
   void record(Stream stream) override {
     if (recording_of(stream))
@@ -22,7 +22,7 @@ class HostEvent final : public Event {
   void delay(Stream) override {}  // recorded work is already done
   bool reached() const override { return true; }
   double microseconds_since(const Event& start) const override {
-    const auto& from = static_cast<const HostEvent&>(start);
+    const auto& from = static_cast<const CpuEvent&>(start);
     if (!at_ || !from.at_)
       throw Error(ErrorKind::device, "the time between events that were not recorded");
     return std::chrono::duration<double, std::micro>(*at_ - *from.at_).count();
@@ -32,9 +32,9 @@ class HostEvent final : public Event {
   std::optional<Clock::time_point> at_;
 };
 
-class HostGraph final : public LaunchGraph {
+class CpuGraph final : public LaunchGraph {
  public:
-  explicit HostGraph(std::shared_ptr<Recording> recording) : recording_(std::move(recording)) {}
+  explicit CpuGraph(std::shared_ptr<Recording> recording) : recording_(std::move(recording)) {}
   void launch(Stream stream) override {
     enqueue(stream, [recording = recording_] {
       for (const auto& work : recording->work) work();
@@ -61,19 +61,19 @@ class Capture {
 
 }  // namespace
 
-Stream HostDevice::create_stream() { return Stream(static_cast<void*>(new HostStream)); }
+Stream CpuDevice::create_stream() { return Stream(static_cast<void*>(new HostStream)); }
 
-void HostDevice::destroy_stream(Stream stream) noexcept { delete host_stream(stream); }
+void CpuDevice::destroy_stream(Stream stream) noexcept { delete host_stream(stream); }
 
-void HostDevice::synchronize(Stream stream) {
+void CpuDevice::synchronize(Stream stream) {
   if (recording_of(stream))
     throw Error(ErrorKind::device, "a stream that is being captured cannot be waited for");
 }
 
-std::unique_ptr<Event> HostDevice::create_event() { return std::make_unique<HostEvent>(); }
+std::unique_ptr<Event> CpuDevice::create_event() { return std::make_unique<CpuEvent>(); }
 
-std::unique_ptr<LaunchGraph> HostDevice::capture(Stream stream,
-                                                 const std::function<void()>& enqueue_all) {
+std::unique_ptr<LaunchGraph> CpuDevice::capture(Stream stream,
+                                                const std::function<void()>& enqueue_all) {
   if (!stream)
     throw Error(ErrorKind::invalid_argument,
                 "the default stream cannot be captured: use one of create_stream()");
@@ -85,9 +85,9 @@ std::unique_ptr<LaunchGraph> HostDevice::capture(Stream stream,
   }
   if (recording->work.empty())
     throw Error(ErrorKind::device, "nothing was enqueued while capturing a stream");
-  return std::make_unique<HostGraph>(std::move(recording));
+  return std::make_unique<CpuGraph>(std::move(recording));
 }
 
-bool HostDevice::capturing(Stream stream) const { return recording_of(stream) != nullptr; }
+bool CpuDevice::capturing(Stream stream) const { return recording_of(stream) != nullptr; }
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

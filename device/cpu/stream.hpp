@@ -5,7 +5,7 @@
 
 #include "device/device.hpp"
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 
 /// A graph's work in order, and the workspaces that live as long as the graph.
 struct Recording {
@@ -36,4 +36,4 @@ void enqueue(Stream stream, Work work) {
     work();
 }
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

@@ -14,13 +14,13 @@
 #include <thread>
 #include <vector>
 
+#include "device/cpu/cpu.hpp"
 #include "device/cpu/files.hpp"
-#include "device/cpu/host.hpp"
 #include "device/cpu/leftovers.hpp"
 #include "vocabulary/decimal.hpp"
 #include "vocabulary/open_file.hpp"
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 namespace {
 namespace fs = std::filesystem;
 
@@ -136,4 +136,4 @@ void sweep_temporary_folders() noexcept {
   }
 }
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

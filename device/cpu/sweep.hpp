@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 
 /// "tilewise-4711-XXXXXX", a template for mkdtemp(). Folders with other names are never swept.
 std::string folder_pattern(pid_t owner);
@@ -15,4 +15,4 @@ bool leads_to(const std::filesystem::path& path, int folder) noexcept;
 /// sweep_temporary_folders(), once per process.
 void sweep_once() noexcept;
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

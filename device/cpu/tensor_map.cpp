@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include "device/cpu/host_device.hpp"
+#include "device/cpu/cpu_device.hpp"
 #include "device/cpu/image_api.hpp"
 #include "device/map_place.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 namespace {
 
 using tilewise_host::TensorMapData;
@@ -53,8 +53,8 @@ void check_matrix(const TensorMapRecipe& recipe, const MapPlace& place, std::int
 
 }  // namespace
 
-void HostDevice::encode_tensor_map(const TensorMapRecipe& recipe, const void* base,
-                                   const MapStrides& strides, void* map) {
+void CpuDevice::encode_tensor_map(const TensorMapRecipe& recipe, const void* base,
+                                  const MapStrides& strides, void* map) {
   check_box(recipe);
   const MapPlace place = place_of(recipe, base, strides.row);
   check_matrix(recipe, place, strides.batch);
@@ -77,4 +77,4 @@ void HostDevice::encode_tensor_map(const TensorMapRecipe& recipe, const void* ba
   std::memcpy(map, &data, sizeof data);
 }
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

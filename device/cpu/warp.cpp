@@ -5,7 +5,7 @@
 
 #include "device/cpu/block_runner.hpp"
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 
 std::string text(const WarpCall& call) {
   char lanes[32];
@@ -18,7 +18,7 @@ namespace {
 bool has(unsigned lanes, unsigned lane) { return (lanes >> lane & 1U) != 0; }
 
 bool same(const WarpCall& x, const WarpCall& y) {
-  return x.lanes == y.lanes && host::same(x.site, y.site) && std::strcmp(x.name, y.name) == 0;
+  return x.lanes == y.lanes && cpu::same(x.site, y.site) && std::strcmp(x.name, y.name) == 0;
 }
 
 }  // namespace
@@ -100,4 +100,4 @@ void BlockRunner::warp(const WarpCall& call) {
   if (call.orders_memory) checks_.acquire(slot);
 }
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

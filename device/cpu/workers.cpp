@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 namespace {
 
 /// An exception that ends the loop over the clusters.
@@ -13,7 +13,7 @@ struct BlockFailed {
 
 }  // namespace
 
-Workers::Workers(const HostOptions& options) : pool_(thread_count(options.workers) - 1) {
+Workers::Workers(const CpuOptions& options) : pool_(thread_count(options.workers) - 1) {
   for (std::size_t i = 0; i <= pool_.size(); ++i)
     runners_.push_back(std::make_unique<BlockRunner>(options));
 }
@@ -37,4 +37,4 @@ std::string Workers::run(const BlockWork& work) {
   return "";
 }
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

@@ -7,13 +7,13 @@
 #include "device/cpu/block_runner.hpp"
 #include "vocabulary/thread_pool.hpp"
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 
 /// Runs the blocks of grids on a thread pool and the calling thread. Each worker has its own
 /// fibers.
 class Workers {
  public:
-  explicit Workers(const HostOptions& options);
+  explicit Workers(const CpuOptions& options);
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
@@ -27,4 +27,4 @@ class Workers {
   ThreadPool pool_;                                    ///< last: it uses the runners
 };
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

@@ -11,7 +11,7 @@
 #include "bench/compare/kinds.hpp"
 #include "bench/compare/shapes.hpp"
 #include "db/database.hpp"
-#include "device/cpu/host.hpp"
+#include "device/cpu/cpu.hpp"
 #include "templates/kernel_template.hpp"
 #include "templates/sources.hpp"
 
@@ -72,7 +72,7 @@ class ContestOnTheCpu : public testing::Test {
 
   /// Stores a winner without an image: it is compiled when it is served.
   void store_winner(const Problem& problem) {
-    const DeviceInfo info = host::device_info("host");
+    const DeviceInfo info = cpu::device_info("host");
     const KernelTemplate& kernel = find_template("naive");
     Record record;
     record.problem = problem;
@@ -88,7 +88,7 @@ class ContestOnTheCpu : public testing::Test {
 
   /// Stores an image of the naive kernel that adds instead of multiplying.
   void store_wrong_image(const Problem& problem) {
-    const DeviceInfo info = host::device_info("host");
+    const DeviceInfo info = cpu::device_info("host");
     const KernelTemplate& kernel = find_template("naive");
     const KernelSource& source = kernel_source("naive.cu");
     CompileRequest request;
@@ -102,7 +102,7 @@ class ContestOnTheCpu : public testing::Test {
                         "#define multiply_add(x, y, sum) ((x) + (y) + (sum))\n");
     request.headers = source.headers;
     request.target = info.target;
-    std::optional<Image> image = host::load_compiler()->compile(request).image;
+    std::optional<Image> image = cpu::load_compiler()->compile(request).image;
     ASSERT_TRUE(image);
     image->launch_revision = launch_revision(kernel);
     Database::open(options_.database).put_image(*image);

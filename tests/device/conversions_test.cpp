@@ -1,6 +1,6 @@
 // Conversions between types on the CPU executor. They also compile for every GPU, with conversion
 // instructions or without.
-#include "device/cpu/host.hpp"
+#include "device/cpu/cpu.hpp"
 #include "device/cuda/cuda.hpp"
 #include "tests/device/conversions_checks.hpp"
 #include "tilewise/error.hpp"
@@ -11,8 +11,8 @@ namespace {
 class Conversions : public testing::TestWithParam<DType> {};
 
 TEST_P(Conversions, AreRoundedToNearestAndWidenedExactly) {
-  const auto device = host::open_device("host");
-  const auto compiler = host::load_compiler({"-O1", ""});
+  const auto device = cpu::open_device("host");
+  const auto compiler = cpu::load_compiler({"-O1", ""});
   test::check_conversions({*device, *compiler}, GetParam());
 }
 

@@ -10,13 +10,13 @@
 #include <random>
 
 #include "device/cuda/cuda.hpp"
-#include "tests/device/host_kernels.hpp"
+#include "tests/device/cpu_kernels.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise::elf_test {
 namespace {
 
-using test::HostKernels;
+using test::CpuKernels;
 using Bytes = std::vector<std::uint8_t>;
 
 const std::string kHostKernel = R"(#include "words/dialect.cuh"
@@ -25,7 +25,7 @@ KERNEL(32, 1) add(ARGUMENTS Args args) { args.to[threadIdx.x] += 1.5f; }
 )";
 
 Bytes host_binary(const std::string& text) {
-  const CompileResult made = HostKernels().compile("add", text);
+  const CompileResult made = CpuKernels().compile("add", text);
   EXPECT_TRUE(made.image) << made.log;
   return made.image ? made.image->binary : Bytes{};
 }

@@ -14,8 +14,8 @@
 #include <string>
 #include <thread>
 
-#include "device/cpu/host.hpp"
-#include "tests/device/host_kernels.hpp"
+#include "device/cpu/cpu.hpp"
+#include "tests/device/cpu_kernels.hpp"
 
 namespace tilewise::test {
 
@@ -69,8 +69,8 @@ class ScriptedCompilerTest : public testing::Test {
                                  "#include \"words/dialect.cuh\"\nstruct Args { float* to; };\n"
                                  "KERNEL(1, 1) fill(ARGUMENTS Args args) { args.to[0] = 1.0f; }\n",
                                  {{"words/dialect.cuh", dialect_text()}},
-                                 host::device_info("host").target};
-    return host::load_compiler({"-O0", keep_in})->compile(request);
+                                 cpu::device_info("host").target};
+    return cpu::load_compiler({"-O0", keep_in})->compile(request);
   }
 
   /// A child process that runs `body` and ends.

@@ -1,6 +1,6 @@
 #pragma once
 // The warp operations of templates/warp.cuh and mma.cuh, checked on the CPU executor
-// (host_warp_test) and on a GPU (mma_gpu_test). The layouts follow the PTX ISA ("Matrix Fragments
+// (cpu_warp_test) and on a GPU (mma_gpu_test). The layouts follow the PTX ISA ("Matrix Fragments
 // for ..."), independently of the wrappers.
 #include <gmock/gmock.h>
 

@@ -29,8 +29,8 @@
 #include <new>
 #include <thread>
 
+#include "device/cpu/cpu.hpp"
 #include "device/cpu/files.hpp"
-#include "device/cpu/host.hpp"
 #include "device/cuda/cuda.hpp"
 #include "tests/kernels/check_cases.hpp"
 #include "tests/kernels/checker.hpp"
@@ -214,7 +214,7 @@ int run(const Options& options) {
   if (shared == MAP_FAILED) throw std::bad_alloc();
   progress = new (shared) Progress;
   // A killed process leaves its files, which are removed with the folder.
-  const host::TemporaryFolder files;
+  const cpu::TemporaryFolder files;
   setenv("TMPDIR", files.path().c_str(), 1);
   std::vector<Case> cases;
   if (options.device == "gpu") {
@@ -223,7 +223,7 @@ int run(const Options& options) {
     cases = cases_for(options, gpu->info());
     run_on_gpu(*gpu, *compiler, cases, options);
   } else {
-    const auto compiler = host::load_compiler({kFlags, ""});
+    const auto compiler = cpu::load_compiler({kFlags, ""});
     cases = cases_for(options, checked_info(options));
     Processes(cases, options, *compiler).run();
   }

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <iterator>
 
-#include "device/cpu/host.hpp"
+#include "device/cpu/cpu.hpp"
 #include "tests/support/numbers.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/problem.hpp"
@@ -14,8 +14,8 @@ namespace {
 
 constexpr Size kShapes[] = {{1, 1, 1},     {17, 33, 9},   {65, 31, 40}, {40, 64, 50}, {70, 90, 33},
                             {150, 5, 130}, {140, 72, 20}, {20, 24, 0},  {1, 72, 40},  {90, 1, 33}};
-constexpr host::ThreadOrder kOrders[] = {host::ThreadOrder::forward, host::ThreadOrder::reversed,
-                                         host::ThreadOrder::shuffled};
+constexpr cpu::ThreadOrder kOrders[] = {cpu::ThreadOrder::forward, cpu::ThreadOrder::reversed,
+                                        cpu::ThreadOrder::shuffled};
 Problem with_sizes(Problem problem, const Size& size) {
   problem.m = size.m, problem.n = size.n, problem.k = size.k;
   return problem;
@@ -124,12 +124,12 @@ std::string Checker::check(const Case& c, std::size_t number, std::atomic<std::i
   const std::int64_t before = products;
   const bool shares = kMode != "plain" && options_.only.empty() && !options_.every_order;
   std::string wrong;
-  for (const host::ThreadOrder order : kOrders) {
+  for (const cpu::ThreadOrder order : kOrders) {
     if (gpu_ && order != kOrders[0]) break;
     // One device at a time: ThreadSanitizer's memory per fiber is large and slows it down.
     const auto cpu =
         gpu_ ? nullptr
-             : host::open_device(options_.device, {order, options_.seed, 1, kStallSeconds});
+             : cpu::open_device(options_.device, {order, options_.seed, 1, kStallSeconds});
     for (std::size_t i = 0; i < problems.size(); ++i) {
       // Each shape has one order, and the two smallest start in the first order.
       const bool in_turn = (number + i + static_cast<std::size_t>(order)) % std::size(kOrders) == 0;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "device/compiler.hpp"
-#include "device/cpu/host.hpp"
+#include "device/cpu/cpu.hpp"
 #include "device/device.hpp"
 #include "tests/kernels/check_cases.hpp"
 #include "tests/kernels/problem_run.hpp"
@@ -19,7 +19,7 @@ inline constexpr std::string_view kDoesNotCompile = "does not compile";
 /// The CPU executor's device for the checks. Persistent kernels have the same number of blocks on
 /// any machine.
 inline DeviceInfo checked_info(const Options& options) {
-  DeviceInfo info = host::device_info(options.device);
+  DeviceInfo info = cpu::device_info(options.device);
   info.multiprocessors = 2;
   return info;
 }
@@ -37,7 +37,7 @@ class Checker {
  private:
   struct Run {  // one product of a case
     Device& device;
-    host::ThreadOrder order;
+    cpu::ThreadOrder order;
     Problem problem;
     Round round;
     std::uint64_t seed;

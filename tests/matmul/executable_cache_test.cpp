@@ -17,7 +17,7 @@ Request rows(std::int64_t m) {
   return request;
 }
 
-class ChoicesTest : public testing::Test {
+class ExecutableCacheTest : public testing::Test {
  protected:
   std::shared_ptr<const Executable> executable(std::int64_t m) {
     return std::make_shared<const Executable>(
@@ -29,7 +29,7 @@ class ChoicesTest : public testing::Test {
   FakeDevice device;
 };
 
-TEST_F(ChoicesTest, NeverKeepsMoreThanItsCapacity) {
+TEST_F(ExecutableCacheTest, NeverKeepsMoreThanItsCapacity) {
   ExecutableCache choices(8);
   for (std::int64_t m = 1; m <= 100; ++m) {
     choices.add(rows(m), executable(m));
@@ -41,7 +41,7 @@ TEST_F(ChoicesTest, NeverKeepsMoreThanItsCapacity) {
   EXPECT_EQ(found, 8u);
 }
 
-TEST_F(ChoicesTest, WhatIsLookedUpStays) {
+TEST_F(ExecutableCacheTest, WhatIsLookedUpStays) {
   ExecutableCache choices(4);
   choices.add(rows(1000), executable(1000));
   for (std::int64_t m = 1; m <= 100; ++m) {
@@ -50,7 +50,7 @@ TEST_F(ChoicesTest, WhatIsLookedUpStays) {
   }
 }
 
-TEST_F(ChoicesTest, WhereAllAreLookedUpOneIsReplacedAllTheSame) {
+TEST_F(ExecutableCacheTest, WhereAllAreLookedUpOneIsReplacedAllTheSame) {
   ExecutableCache choices(4);
   for (std::int64_t m = 1; m <= 100; ++m) {
     for (std::int64_t other = 1; other < m; ++other) choices.find(rows(other));
@@ -60,7 +60,7 @@ TEST_F(ChoicesTest, WhereAllAreLookedUpOneIsReplacedAllTheSame) {
   EXPECT_EQ(choices.size(), 4u);
 }
 
-TEST_F(ChoicesTest, AReplacedExecutableLivesAsLongAsItsLastHolder) {
+TEST_F(ExecutableCacheTest, AReplacedExecutableLivesAsLongAsItsLastHolder) {
   ExecutableCache choices(1);
   choices.add(rows(1), executable(1));
   std::shared_ptr<const Executable> held = choices.find(rows(1));
@@ -72,7 +72,7 @@ TEST_F(ChoicesTest, AReplacedExecutableLivesAsLongAsItsLastHolder) {
   EXPECT_TRUE(watched.expired());
 }
 
-TEST_F(ChoicesTest, ThreadsLookUpWhileOneReplaces) {
+TEST_F(ExecutableCacheTest, ThreadsLookUpWhileOneReplaces) {
   ExecutableCache choices(16);
   std::atomic<bool> over{false};
   std::atomic<int> wrong{0};

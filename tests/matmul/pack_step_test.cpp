@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "device/compiler.hpp"
-#include "device/cpu/host.hpp"
+#include "device/cpu/cpu.hpp"
 #include "matmul/executable.hpp"
 #include "templates/kernel_template.hpp"
 #include "templates/plan/multiply_plan.hpp"
@@ -33,7 +33,7 @@ class PackStep : public testing::Test {
                 const std::string& to = "") {
     problem_ = test::with_kind(test::make_problem(Layout::nn, 5, 37, 21, 1), kind);
     problem_.batch = 2;
-    const DeviceInfo info = host::device_info(kDevice);
+    const DeviceInfo info = cpu::device_info(kDevice);
     const KernelTemplate& mma = find_template("mma");
     Configuration c = mma.default_configuration(problem_, info);
     c.set("PACK_B", static_cast<int>(pack));
@@ -45,11 +45,11 @@ class PackStep : public testing::Test {
     EXPECT_NE(at, source.text.npos) << "pack.cu has no \"" << from << '"';
     if (at != source.text.npos) source.text.replace(at, from.size(), to);
     const CompileResult made =
-        host::load_compiler({"-O1", ""})
+        cpu::load_compiler({"-O1", ""})
             ->compile({plan.steps[0].kernel, source.text, source.headers, info.target});
     EXPECT_TRUE(made.image) << made.log;
     if (!made.image) return {};
-    const auto device = host::open_device(kDevice);
+    const auto device = cpu::open_device(kDevice);
     const Executable executable(*device, problem_, plan, std::span(&*made.image, 1));
     packing_ = *executable.packing(StepRole::pack_b);
     return run(*device, executable);

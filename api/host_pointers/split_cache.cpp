@@ -1,4 +1,4 @@
-#include "api/host_pointers/host_fits.hpp"
+#include "api/host_pointers/split_cache.hpp"
 
 #include <utility>
 
@@ -13,7 +13,8 @@ bool is_like(std::int64_t budget, std::int64_t made_for) {
 
 }  // namespace
 
-std::shared_ptr<const HostFit> HostFits::find(const HostTask& task, std::int64_t budget) const {
+std::shared_ptr<const FittingSplit> SplitCache::find(const HostTask& task,
+                                                     std::int64_t budget) const {
   const std::lock_guard lock(mutex_);
   for (const Entry& entry : entries_)
     if (entry.fit && entry.fit->plan.task == task && entry.fit->bytes() <= budget &&
@@ -22,7 +23,7 @@ std::shared_ptr<const HostFit> HostFits::find(const HostTask& task, std::int64_t
   return nullptr;
 }
 
-void HostFits::keep(std::int64_t budget, std::shared_ptr<const HostFit> fit) {
+void SplitCache::keep(std::int64_t budget, std::shared_ptr<const FittingSplit> fit) {
   if (fit->plan.tiles.size() > kMostTiles) return;
   const std::lock_guard lock(mutex_);
   for (Entry& entry : entries_)

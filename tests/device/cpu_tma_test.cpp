@@ -1,58 +1,58 @@
 // Tile loads and mbarriers on the CPU executor.
 #include <gmock/gmock.h>
 
-#include "device/cpu/host.hpp"
+#include "device/cpu/cpu.hpp"
 #include "tests/device/tma_checks.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise::host_tma_test {
+namespace tilewise::cpu_tma_test {
 namespace {
 
-using host::ThreadOrder;
+using cpu::ThreadOrder;
 using test::Machine;
 using testing::HasSubstr;
 
-class HostTma : public testing::TestWithParam<ThreadOrder> {
+class CpuTma : public testing::TestWithParam<ThreadOrder> {
  protected:
-  std::unique_ptr<Device> device_ = host::open_device("host:sm_90a", {GetParam(), 5, 1, 0.2});
-  std::unique_ptr<Compiler> compiler_ = host::load_compiler({"-O1", ""});
+  std::unique_ptr<Device> device_ = cpu::open_device("host:sm_90a", {GetParam(), 5, 1, 0.2});
+  std::unique_ptr<Compiler> compiler_ = cpu::load_compiler({"-O1", ""});
   Machine machine_{*device_, *compiler_};
 };
-INSTANTIATE_TEST_SUITE_P(Orders, HostTma,
+INSTANTIATE_TEST_SUITE_P(Orders, CpuTma,
                          testing::Values(ThreadOrder::forward, ThreadOrder::reversed,
                                          ThreadOrder::shuffled));
 
-TEST_P(HostTma, TilesLandSwizzledAndClipped) {
+TEST_P(CpuTma, TilesLandSwizzledAndClipped) {
   for (const int swizzle : {0, 32, 64, 128}) test::check_tiles(machine_, swizzle);
 }
 
-TEST_P(HostTma, TilesAreStoredSwizzledAndClipped) {
+TEST_P(CpuTma, TilesAreStoredSwizzledAndClipped) {
   for (const int swizzle : {0, 32, 64, 128})
     for (const int columns : {40, 37}) test::check_stores(machine_, swizzle, columns);
 }
 
-TEST_P(HostTma, ABoxMayBeginWithinTheSwizzlesPattern) {
+TEST_P(CpuTma, ABoxMayBeginWithinTheSwizzlesPattern) {
   for (const int swizzle : {32, 64, 128}) {
     test::check_tiles(machine_, swizzle, 5 * 128);
     test::check_stores(machine_, swizzle, 40, 5 * 128);
   }
 }
 
-TEST_P(HostTma, TilesOfF32AreRoundedToTf32) { test::check_rounded_tiles(machine_); }
+TEST_P(CpuTma, TilesOfF32AreRoundedToTf32) { test::check_rounded_tiles(machine_); }
 
-TEST_P(HostTma, RowsOfAnyLengthAreLoadedByRowClass) {
+TEST_P(CpuTma, RowsOfAnyLengthAreLoadedByRowClass) {
   for (const int begin : {0, 1, 2, 3}) test::check_row_classes(machine_, begin);
 }
-TEST_P(HostTma, MapsHaveTheLimitsOfTheDriver) { test::check_map_limits(*device_); }
-TEST_P(HostTma, OneLaneOfAWarpIsChosen) { test::check_elect_one(machine_); }
+TEST_P(CpuTma, MapsHaveTheLimitsOfTheDriver) { test::check_map_limits(*device_); }
+TEST_P(CpuTma, OneLaneOfAWarpIsChosen) { test::check_elect_one(machine_); }
 
 /// The error of a kernel of 32 threads with this body. `there` is an mbarrier for one arrival,
 /// `tile` is shared memory for a tile of 8 x 4 floats, all 1. The body's first line is line 8 of
 /// bad.cu. The kernel writes args.to[threadIdx.x].
 std::string complaint(const std::string& body, std::vector<float>* to = nullptr,
                       ThreadOrder order = ThreadOrder::forward) {
-  const auto device = host::open_device("host:sm_90a", {order, 5, 1, 0.2});
-  static const auto compiler = host::load_compiler({"-O0", ""});
+  const auto device = cpu::open_device("host:sm_90a", {order, 5, 1, 0.2});
+  static const auto compiler = cpu::load_compiler({"-O0", ""});
   const Machine machine{*device, *compiler};
   const auto kernel =
       machine.load("bad",
@@ -212,7 +212,7 @@ TEST(Tma, ABarrierForSeveralArrivalsWaitsForAll) {
 }
 
 TEST(Tma, MapsThatADriverRefusesAreRefused) {
-  const auto device = host::open_device("host:sm_90a");
+  const auto device = cpu::open_device("host:sm_90a");
   const DeviceBuffer buffer(*device, 4096);
   const auto refusal = [&](const TensorMapRecipe& recipe, std::int64_t stride, int offset = 0) {
     std::uint64_t map[16];
@@ -261,4 +261,4 @@ TEST(Tma, MapsThatADriverRefusesAreRefused) {
 }
 
 }  // namespace
-}  // namespace tilewise::host_tma_test
+}  // namespace tilewise::cpu_tma_test

@@ -9,15 +9,15 @@
 
 #include "device/cpu/loaded_image.hpp"
 #include "device/elf.hpp"
-#include "tests/device/host_kernels.hpp"
+#include "tests/device/cpu_kernels.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise::host_image_test {
+namespace tilewise::cpu_image_test {
 namespace {
 namespace fs = std::filesystem;
 
-using host::LoadedImage;
-using test::HostKernels;
+using cpu::LoadedImage;
+using test::CpuKernels;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -32,7 +32,7 @@ KERNEL(1, 1) write_one(ARGUMENTS Args args) { args.to[0] = 1.0f; }
 )";
 
 Image image_with_constructor() {
-  return HostKernels().compile("write_one", kWithConstructor).image.value();
+  return CpuKernels().compile("write_one", kWithConstructor).image.value();
 }
 
 /// The bytes of the mark in the binary.
@@ -94,14 +94,14 @@ std::ptrdiff_t open_files() {
   return std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator());
 }
 
-class HostImageFiles : public testing::Test {
+class CpuImageFiles : public testing::Test {
  protected:
-  HostImageFiles() : image_(image_with_constructor()) {
+  CpuImageFiles() : image_(image_with_constructor()) {
     std::string pattern = (fs::temp_directory_path() / "host-image-XXXXXX").string();
     folder_ = mkdtemp(pattern.data());
     setenv("TMPDIR", folder_.c_str(), 1);
   }
-  ~HostImageFiles() override {
+  ~CpuImageFiles() override {
     unsetenv("TMPDIR");
     unsetenv("TILEWISE_HOST_KEEP");
     fs::remove_all(folder_);
@@ -114,7 +114,7 @@ class HostImageFiles : public testing::Test {
   fs::path folder_;
 };
 
-TEST_F(HostImageFiles, LoadingNeedsNoFileAndKeepsNoneOpen) {
+TEST_F(CpuImageFiles, LoadingNeedsNoFileAndKeepsNoneOpen) {
   const std::ptrdiff_t open_before = open_files();
   const LoadedImage loaded(image_, 0);
   EXPECT_EQ(files(), 0);
@@ -126,7 +126,7 @@ TEST_F(HostImageFiles, LoadingNeedsNoFileAndKeepsNoneOpen) {
   EXPECT_EQ(value, 1.0F);
 }
 
-TEST_F(HostImageFiles, EachLoadIsALibraryOfItsOwn) {
+TEST_F(CpuImageFiles, EachLoadIsALibraryOfItsOwn) {
   std::vector<std::unique_ptr<LoadedImage>> loaded;
   std::set<const void*> places;
   for (int i = 0; i < 70; ++i) {
@@ -142,7 +142,7 @@ TEST_F(HostImageFiles, EachLoadIsALibraryOfItsOwn) {
   EXPECT_EQ(mappings_of("memfd:write_one"), 0) << "they are unloaded";
 }
 
-TEST_F(HostImageFiles, ADebuggerGetsAFileForAsLongAsTheImageIsLoaded) {
+TEST_F(CpuImageFiles, ADebuggerGetsAFileForAsLongAsTheImageIsLoaded) {
   setenv("TILEWISE_HOST_KEEP", (folder_ / "kept").c_str(), 1);
   {
     const LoadedImage loaded(image_, 0);
@@ -154,4 +154,4 @@ TEST_F(HostImageFiles, ADebuggerGetsAFileForAsLongAsTheImageIsLoaded) {
 }
 
 }  // namespace
-}  // namespace tilewise::host_image_test
+}  // namespace tilewise::cpu_image_test

@@ -6,28 +6,28 @@
 #include "tests/device/scripted_compiler.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise::host_folders_test {
+namespace tilewise::cpu_folders_test {
 namespace {
 namespace fs = std::filesystem;
 
-using host::sweep_temporary_folders;
-using host::TemporaryFolder;
+using cpu::sweep_temporary_folders;
+using cpu::TemporaryFolder;
 using test::soon;
 
-class HostFolders : public test::ScriptedCompilerTest {
+class CpuFolders : public test::ScriptedCompilerTest {
  protected:
   /// A folder of a dead process.
   fs::path stale_folder() {
     end_of(in_child([&] {
       const TemporaryFolder folder;
-      host::write_file(folder.path() / "left.txt", "left", 4);
+      cpu::write_file(folder.path() / "left.txt", "left", 4);
       kill(getpid(), SIGKILL);
     }));
     return fs::directory_iterator(temporary())->path();
   }
 };
 
-TEST_F(HostFolders, AKilledCompileLeavesNothingAfterTheNextStart) {
+TEST_F(CpuFolders, AKilledCompileLeavesNothingAfterTheNextStart) {
   compile_by(
       "echo $$ > $TEST_FOLDER/driver\n"
       "sleep 1000 &\necho $! > $TEST_FOLDER/part\nwait");
@@ -43,7 +43,7 @@ TEST_F(HostFolders, AKilledCompileLeavesNothingAfterTheNextStart) {
   EXPECT_FALSE(lives("part"));
 }
 
-TEST_F(HostFolders, TheFirstFolderOfAProcessSweeps) {
+TEST_F(CpuFolders, TheFirstFolderOfAProcessSweeps) {
   stale_folder();
   ASSERT_EQ(folders(), 1);
   // In a new process, because this one has removed stale folders already.
@@ -56,7 +56,7 @@ TEST_F(HostFolders, TheFirstFolderOfAProcessSweeps) {
 }
 TEST(NewProcess, DISABLED_MakesAFolder) { const TemporaryFolder folder; }
 
-TEST_F(HostFolders, AFolderOfALivingProcessStays) {
+TEST_F(CpuFolders, AFolderOfALivingProcessStays) {
   int told[2];
   ASSERT_EQ(pipe(told), 0);
   const pid_t child = in_child([&] {
@@ -78,14 +78,14 @@ TEST_F(HostFolders, AFolderOfALivingProcessStays) {
   EXPECT_TRUE(fs::exists(own.path()));
 }
 
-TEST_F(HostFolders, WhatIsNotOursStays) {
+TEST_F(CpuFolders, WhatIsNotOursStays) {
   const fs::path stale = stale_folder();
   fs::create_directory(temporary() / "tilewise-backup");
   fs::create_directory(temporary() / "tilewise-notes-backup");
   fs::create_directory(temporary() / "tilewise-12-longer_");
   fs::create_directory(file("elsewhere"));
   fs::create_directory_symlink(file("elsewhere"), temporary() / "tilewise-12-abcdef");
-  host::write_file(temporary() / "tilewise-13-abcdef", "x", 1);
+  cpu::write_file(temporary() / "tilewise-13-abcdef", "x", 1);
   sweep_temporary_folders();
   EXPECT_FALSE(fs::exists(stale));
   EXPECT_EQ(folders(), 5);
@@ -93,7 +93,7 @@ TEST_F(HostFolders, WhatIsNotOursStays) {
 }
 
 /// A shell whose working folder is the stale folder must not be ended.
-TEST_F(HostFolders, AProcessThatOnlyStandsInTheFolderLives) {
+TEST_F(CpuFolders, AProcessThatOnlyStandsInTheFolderLives) {
   const fs::path stale = stale_folder();
   const pid_t child = in_child([&] {
     fs::current_path(stale);
@@ -110,7 +110,7 @@ TEST_F(HostFolders, AProcessThatOnlyStandsInTheFolderLives) {
   EXPECT_TRUE(WIFSIGNALED(end_of(child)));
 }
 
-TEST_F(HostFolders, ASweepNeverTakesAFolderThatIsBeingMade) {
+TEST_F(CpuFolders, ASweepNeverTakesAFolderThatIsBeingMade) {
   const pid_t sweeper = in_child([] {
     for (;;) sweep_temporary_folders();
   });
@@ -118,8 +118,8 @@ TEST_F(HostFolders, ASweepNeverTakesAFolderThatIsBeingMade) {
   int made = 0;
   for (; std::chrono::steady_clock::now() < until; ++made) {
     const TemporaryFolder folder;
-    for (int i = 0; i < 5; ++i) host::write_file(folder.path() / std::to_string(i), "x", 1);
-    EXPECT_EQ(host::read_file(folder.path() / "0"), "x");
+    for (int i = 0; i < 5; ++i) cpu::write_file(folder.path() / std::to_string(i), "x", 1);
+    EXPECT_EQ(cpu::read_file(folder.path() / "0"), "x");
   }
   kill(sweeper, SIGKILL);
   end_of(sweeper);
@@ -128,25 +128,25 @@ TEST_F(HostFolders, ASweepNeverTakesAFolderThatIsBeingMade) {
 }
 
 /// In a fork()ed child the folder belongs to the parent.
-TEST_F(HostFolders, AChildLeavesItsParentsFolderAlone) {
+TEST_F(CpuFolders, AChildLeavesItsParentsFolderAlone) {
   auto folder = std::make_unique<TemporaryFolder>();
   const fs::path path = folder->path();
   EXPECT_EQ(end_of(in_child([&] { folder.reset(); })), 0);
   EXPECT_TRUE(fs::exists(path));
-  EXPECT_EQ(end_of(in_child([] { host::prepare_immediate_exit(); })), 0);
+  EXPECT_EQ(end_of(in_child([] { cpu::prepare_immediate_exit(); })), 0);
   EXPECT_TRUE(fs::exists(path));
   folder.reset();
   EXPECT_FALSE(fs::exists(path));
 }
 
-TEST_F(HostFolders, AnImmediateExitTakesCompilersAndFoldersAlong) {
+TEST_F(CpuFolders, AnImmediateExitTakesCompilersAndFoldersAlong) {
   compile_by(
       "echo $$ > $TEST_FOLDER/driver\n"
       "sleep 1000 &\necho $! > $TEST_FOLDER/part\nwait");
   const pid_t child = in_child([&] {
     std::thread([] { compile(); }).detach();
     soon([&] { return lives("part"); });
-    host::prepare_immediate_exit();
+    cpu::prepare_immediate_exit();
   });
   EXPECT_EQ(end_of(child), 0);
   EXPECT_FALSE(read("part").empty());
@@ -155,7 +155,7 @@ TEST_F(HostFolders, AnImmediateExitTakesCompilersAndFoldersAlong) {
   EXPECT_EQ(folders(), 0);
 }
 
-TEST_F(HostFolders, CompilersHaveTheirTemporaryFilesInTheFolder) {
+TEST_F(CpuFolders, CompilersHaveTheirTemporaryFilesInTheFolder) {
   compile_by("echo $TMPDIR $PWD $LC_ALL > $TEST_FOLDER/seen\nreal \"$@\"");
   ASSERT_TRUE(compile().image);
   std::istringstream seen(ScriptedCompilerTest::read("seen"));
@@ -168,4 +168,4 @@ TEST_F(HostFolders, CompilersHaveTheirTemporaryFilesInTheFolder) {
 }
 
 }  // namespace
-}  // namespace tilewise::host_folders_test
+}  // namespace tilewise::cpu_folders_test

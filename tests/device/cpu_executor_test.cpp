@@ -7,17 +7,17 @@
 #include <cstring>
 #include <thread>
 
-#include "device/cpu/host.hpp"
-#include "tests/device/host_kernels.hpp"
+#include "device/cpu/cpu.hpp"
+#include "tests/device/cpu_kernels.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/record.hpp"
 
-namespace tilewise::host_executor_test {
+namespace tilewise::cpu_executor_test {
 namespace {
 
-using host::HostOptions;
-using host::ThreadOrder;
-using test::HostKernels;
+using cpu::CpuOptions;
+using cpu::ThreadOrder;
+using test::CpuKernels;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -36,10 +36,10 @@ KERNEL(1024, 1) indices(ARGUMENTS Args args) {
 }
 )";
 
-TEST(HostExecutor, EveryThreadOfEveryBlockRunsOnce) {
+TEST(CpuExecutor, EveryThreadOfEveryBlockRunsOnce) {
   for (const ThreadOrder order :
        {ThreadOrder::forward, ThreadOrder::reversed, ThreadOrder::shuffled}) {
-    HostKernels host({order, 3, 0, 10});
+    CpuKernels host({order, 3, 0, 10});
     const auto kernel = host.load("indices", kIndices);
     std::vector<float> to(5 * 3 * 2 * 4 * 6 * 7, 0.0f);
     const Out args{to.data(), std::int64_t(to.size())};
@@ -64,10 +64,10 @@ KERNEL(256, 1) rotate(ARGUMENTS Args args) {
 }
 )";
 
-TEST(HostExecutor, BarriersHoldAndSharedMemoryIsTheBlocksOwn) {
+TEST(CpuExecutor, BarriersHoldAndSharedMemoryIsTheBlocksOwn) {
   for (const ThreadOrder order :
        {ThreadOrder::forward, ThreadOrder::reversed, ThreadOrder::shuffled}) {
-    HostKernels host({order, 7, 3, 10});
+    CpuKernels host({order, 7, 3, 10});
     const auto kernel = host.load("rotate", kRotate, 1024);
     std::vector<float> to(9 * 256);
     const Out args{to.data(), 100};
@@ -83,8 +83,8 @@ KERNEL(256, 1) barriers(ARGUMENTS Args args) {
 }
 )";
 
-TEST(HostExecutor, ABarrierOf256ThreadsTakesMicroseconds) {
-  HostKernels host({ThreadOrder::forward, 1, 1, 10});
+TEST(CpuExecutor, ABarrierOf256ThreadsTakesMicroseconds) {
+  CpuKernels host({ThreadOrder::forward, 1, 1, 10});
   const auto kernel = host.load("barriers", kBarriers);
   constexpr int kCount = 1000;
   const Out args{nullptr, kCount};
@@ -105,8 +105,8 @@ TEST(HostExecutor, ABarrierOf256ThreadsTakesMicroseconds) {
   EXPECT_LE(best, 12);
 }
 
-TEST(HostExecutor, SharedMemoryIsPoisonedBeforeEachBlock) {
-  HostKernels host({ThreadOrder::forward, 1, 1, 10});
+TEST(CpuExecutor, SharedMemoryIsPoisonedBeforeEachBlock) {
+  CpuKernels host({ThreadOrder::forward, 1, 1, 10});
   const auto kernel = host.load("peek", R"(#include "words/dialect.cuh"
 struct Args { float* to; Int64 n; };
 KERNEL(32, 1) peek(ARGUMENTS Args args) {
@@ -124,8 +124,8 @@ KERNEL(32, 1) peek(ARGUMENTS Args args) {
 
 // to[0]: the copy's destination right after the issue; to[1]: after the wait for all but one group;
 // to[2]: after the wait for all groups.
-TEST(HostExecutor, AsynchronousCopiesPoisonAtOnceAndLandAtTheWait) {
-  HostKernels host;
+TEST(CpuExecutor, AsynchronousCopiesPoisonAtOnceAndLandAtTheWait) {
+  CpuKernels host;
   const auto kernel = host.load("copies", R"(#define PREFETCH 3
 #include "words/dialect.cuh"
 struct Args { float* to; const float* from; };
@@ -155,8 +155,8 @@ KERNEL(1, 1) copies(ARGUMENTS Args args) {
   EXPECT_THAT(to, testing::ElementsAre(1, 8, 1, 7, 0));
 }
 
-TEST(HostExecutor, AGraphRepeatsWhatWasCapturedWithItsOwnArgumentsAndWorkspace) {
-  HostKernels host;
+TEST(CpuExecutor, AGraphRepeatsWhatWasCapturedWithItsOwnArgumentsAndWorkspace) {
+  CpuKernels host;
   Device& device = host.device();
   const auto kernel = host.load("indices", kIndices);
   std::vector<float> to(64, 0.0f);
@@ -181,8 +181,8 @@ TEST(HostExecutor, AGraphRepeatsWhatWasCapturedWithItsOwnArgumentsAndWorkspace) 
   device.destroy_stream(stream);
 }
 
-TEST(HostExecutor, EventsTellTime) {
-  HostKernels host;
+TEST(CpuExecutor, EventsTellTime) {
+  CpuKernels host;
   auto start = host.device().create_event(), end = host.device().create_event();
   EXPECT_THROW(end->microseconds_since(*start), Error);
   start->record(nullptr);
@@ -192,8 +192,8 @@ TEST(HostExecutor, EventsTellTime) {
   EXPECT_GE(end->microseconds_since(*start), 0);
 }
 
-TEST(HostExecutor, MemoryIsAlignedAndMoreThanThereIsIsRefusedWithBothNumbers) {
-  HostKernels host;
+TEST(CpuExecutor, MemoryIsAlignedAndMoreThanThereIsIsRefusedWithBothNumbers) {
+  CpuKernels host;
   Device& device = host.device();
   for (const std::int64_t bytes : {1, 100, 4096}) {
     const DeviceBuffer buffer(device, bytes);
@@ -208,8 +208,8 @@ TEST(HostExecutor, MemoryIsAlignedAndMoreThanThereIsIsRefusedWithBothNumbers) {
   }
 }
 
-TEST(HostExecutor, ABadLaunchIsAnErrorThatSaysWhatWasAsked) {
-  HostKernels host;
+TEST(CpuExecutor, ABadLaunchIsAnErrorThatSaysWhatWasAsked) {
+  CpuKernels host;
   const auto kernel = host.load("indices", kIndices);
   const Out args{nullptr, 0};
   const auto what = [&](const LaunchShape& shape) -> std::string {
@@ -232,8 +232,8 @@ TEST(HostExecutor, ABadLaunchIsAnErrorThatSaysWhatWasAsked) {
   EXPECT_THROW(host.load("indices", kIndices, 1 << 20), Error);
 }
 
-TEST(HostExecutor, ImagesOfAGpuOrOfNothingAreRefused) {
-  HostKernels host;
+TEST(CpuExecutor, ImagesOfAGpuOrOfNothingAreRefused) {
+  CpuKernels host;
   Image image = host.compile("indices", kIndices).image.value();
   image.target.host = false;
   EXPECT_THROW(host.device().load(image, 0, 1), Error);
@@ -249,8 +249,8 @@ TEST(HostExecutor, ImagesOfAGpuOrOfNothingAreRefused) {
   }
 }
 
-TEST(HostDeviceInfo, SaysWhatItIsAndWhatItEmulates) {
-  const DeviceInfo plain = host::device_info("host"), hopper = host::device_info("host:sm_90");
+TEST(CpuDeviceInfo, SaysWhatItIsAndWhatItEmulates) {
+  const DeviceInfo plain = cpu::device_info("host"), hopper = cpu::device_info("host:sm_90");
   EXPECT_THAT(plain.name, testing::StartsWith("CPU: "));
   EXPECT_EQ(to_string(plain.target), "host:sm_80");
   EXPECT_EQ(to_string(hopper.target), "host:sm_90a");
@@ -261,13 +261,13 @@ TEST(HostDeviceInfo, SaysWhatItIsAndWhatItEmulates) {
   EXPECT_THAT(gpu_key(plain), HasSubstr("|host:8.0|"));
   EXPECT_NE(gpu_key(plain), gpu_key(hopper));
   EXPECT_EQ(peak_bandwidth(plain), 0);
-  EXPECT_THROW(host::device_info("host:sm_10"), Error);
-  EXPECT_THROW(host::device_info("hosts"), Error);
+  EXPECT_THROW(cpu::device_info("host:sm_10"), Error);
+  EXPECT_THROW(cpu::device_info("hosts"), Error);
   EXPECT_EQ(device_info_from_json(to_json(hopper)), hopper);
 }
 
-TEST(HostCompiler, ASourceThatIsRefusedIsDataAndItsLogNamesTheLine) {
-  HostKernels host;
+TEST(CpuCompiler, ASourceThatIsRefusedIsDataAndItsLogNamesTheLine) {
+  CpuKernels host;
   const CompileResult result = host.compile(
       "bad", "#include \"words/dialect.cuh\"\n\nKERNEL(1, 1) bad(int) { nonsense; }\n");
   EXPECT_FALSE(result.image);
@@ -278,8 +278,8 @@ TEST(HostCompiler, ASourceThatIsRefusedIsDataAndItsLogNamesTheLine) {
 }
 
 // The preprocessor would take 0 for a missing parameter, so that the kernel would compile.
-TEST(HostCompiler, AParameterThatAKernelAsksForAndIsNotGivenIsAnError) {
-  HostKernels host;
+TEST(CpuCompiler, AParameterThatAKernelAsksForAndIsNotGivenIsAnError) {
+  CpuKernels host;
   const std::string source =
       "#include \"words/dialect.cuh\"\nstruct Nothing {};\n#if PREFETCH\n#endif\n"
       "KERNEL(1, 1) asks(ARGUMENTS Nothing) {}\n";
@@ -289,10 +289,10 @@ TEST(HostCompiler, AParameterThatAKernelAsksForAndIsNotGivenIsAnError) {
   EXPECT_TRUE(host.compile("asks", "#define PREFETCH 0\n" + source).image);
 }
 
-TEST(HostCompiler, AMissingCompilerIsAClearError) {
+TEST(CpuCompiler, AMissingCompilerIsAClearError) {
   setenv("TILEWISE_CXX", "/nowhere/c++", 1);
   try {
-    host::load_compiler();
+    cpu::load_compiler();
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::compiler);
@@ -301,8 +301,8 @@ TEST(HostCompiler, AMissingCompilerIsAClearError) {
   unsetenv("TILEWISE_CXX");
 }
 
-TEST(HostCompiler, IdentityFollowsTheFlagsAndGpusAreNotItsBusiness) {
-  const auto plain = host::load_compiler({"-O2", ""}), debug = host::load_compiler({"-O0 -g", ""});
+TEST(CpuCompiler, IdentityFollowsTheFlagsAndGpusAreNotItsBusiness) {
+  const auto plain = cpu::load_compiler({"-O2", ""}), debug = cpu::load_compiler({"-O0 -g", ""});
   EXPECT_NE(plain->identity(), debug->identity());
   EXPECT_EQ(plain->version(), debug->version());
   CompileRequest request;
@@ -311,4 +311,4 @@ TEST(HostCompiler, IdentityFollowsTheFlagsAndGpusAreNotItsBusiness) {
 }
 
 }  // namespace
-}  // namespace tilewise::host_executor_test
+}  // namespace tilewise::cpu_executor_test

@@ -1,4 +1,4 @@
-#include "device/cpu/host_device.hpp"
+#include "device/cpu/cpu_device.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,7 +9,7 @@
 #include "tilewise/error.hpp"
 #include "vocabulary/machine_limits.hpp"
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 namespace {
 
 constexpr std::size_t kMemoryAlignment = 256;
@@ -45,14 +45,14 @@ std::string mebibytes(std::int64_t bytes) { return std::to_string(bytes >> 20) +
 
 }  // namespace
 
-HostDevice::HostDevice(DeviceInfo info, const HostOptions& options)
+CpuDevice::CpuDevice(DeviceInfo info, const CpuOptions& options)
     : info_(std::move(info)), workers_(options) {}
 
-HostDevice::~HostDevice() {
+CpuDevice::~CpuDevice() {
   for (const auto& [pointer, bytes] : allocations_) std::free(pointer);
 }
 
-DeviceStatus HostDevice::status() const {
+DeviceStatus CpuDevice::status() const {
   const UsableMemory memory = usable_memory();
   DeviceStatus status;
   status.free_bytes = memory.free;
@@ -60,8 +60,8 @@ DeviceStatus HostDevice::status() const {
   return status;
 }
 
-std::unique_ptr<LoadedKernel> HostDevice::load(const Image& image, std::uint32_t shared_bytes,
-                                               std::uint32_t cluster_blocks) {
+std::unique_ptr<LoadedKernel> CpuDevice::load(const Image& image, std::uint32_t shared_bytes,
+                                              std::uint32_t cluster_blocks) {
   if (cluster_blocks > kMostClusterBlocks)
     throw Error(ErrorKind::unsupported, "a cluster of " + std::to_string(cluster_blocks) +
                                             " blocks; the CPU executor takes at most " +
@@ -73,8 +73,8 @@ std::unique_ptr<LoadedKernel> HostDevice::load(const Image& image, std::uint32_t
   return std::make_unique<LoadedImage>(image, shared_bytes);
 }
 
-void HostDevice::launch(const LoadedKernel& kernel, const LaunchShape& shape, const void* arguments,
-                        Stream stream) {
+void CpuDevice::launch(const LoadedKernel& kernel, const LaunchShape& shape, const void* arguments,
+                       Stream stream) {
   if (!recording_of(stream)) return run(kernel, shape, arguments);
   // The caller's arguments are valid only until this returns.
   const auto& image = static_cast<const LoadedImage&>(kernel).exports();
@@ -88,7 +88,7 @@ void HostDevice::launch(const LoadedKernel& kernel, const LaunchShape& shape, co
           [this, &kernel, shape, kept = std::move(kept)] { run(kernel, shape, kept.data()); });
 }
 
-void HostDevice::run(const LoadedKernel& loaded, const LaunchShape& shape, const void* arguments) {
+void CpuDevice::run(const LoadedKernel& loaded, const LaunchShape& shape, const void* arguments) {
   // The same device loads and launches a kernel, so the type is certain.
   const auto& kernel = static_cast<const LoadedImage&>(loaded);
   const std::string launching = "launching " + kernel.name() + " with grid " + text(shape.grid) +
@@ -113,7 +113,7 @@ void HostDevice::run(const LoadedKernel& loaded, const LaunchShape& shape, const
   if (!wrong.empty()) throw Error(ErrorKind::device, kernel.name() + ", " + wrong);
 }
 
-void* HostDevice::allocate(std::int64_t bytes) {
+void* CpuDevice::allocate(std::int64_t bytes) {
   if (bytes <= 0) return nullptr;
   void* pointer = aligned_memory(bytes);
   const std::lock_guard lock(mutex_);
@@ -123,7 +123,7 @@ void* HostDevice::allocate(std::int64_t bytes) {
 
 /// Compares large requests with the free memory first, and touches the pages: the system
 /// overcommits, and kills a process that touches more memory than exists.
-void* HostDevice::aligned_memory(std::int64_t bytes) const {
+void* CpuDevice::aligned_memory(std::int64_t bytes) const {
   void* pointer = nullptr;
   if ((bytes < kMuch || bytes <= usable_memory().free) &&
       posix_memalign(&pointer, kMemoryAlignment, static_cast<std::size_t>(bytes)) == 0) {
@@ -137,53 +137,53 @@ void* HostDevice::aligned_memory(std::int64_t bytes) const {
                                             info_.name);
 }
 
-void HostDevice::free(void* pointer) noexcept {
+void CpuDevice::free(void* pointer) noexcept {
   if (!pointer) return;
   const std::lock_guard lock(mutex_);
   if (allocations_.erase(pointer) > 0) std::free(pointer);
 }
 
 /// The workspace of a captured product belongs to the graph; every run of the graph reuses it.
-void* HostDevice::allocate_async(std::int64_t bytes, Stream stream) {
+void* CpuDevice::allocate_async(std::int64_t bytes, Stream stream) {
   Recording* recording = recording_of(stream);
   if (!recording || bytes <= 0) return allocate(bytes);
   return recording->workspaces.emplace_back(aligned_memory(bytes), &std::free).get();
 }
 
-void HostDevice::free_async(void* pointer, Stream stream) {
+void CpuDevice::free_async(void* pointer, Stream stream) {
   if (!recording_of(stream)) free(pointer);
 }
 
-void HostDevice::copy_to_device(void* to, const void* from, std::int64_t bytes, Stream stream) {
+void CpuDevice::copy_to_device(void* to, const void* from, std::int64_t bytes, Stream stream) {
   if (bytes <= 0) return;
   enqueue(stream, [=] { std::memcpy(to, from, static_cast<std::size_t>(bytes)); });
 }
 
-void HostDevice::copy_to_host(void* to, const void* from, std::int64_t bytes, Stream stream) {
+void CpuDevice::copy_to_host(void* to, const void* from, std::int64_t bytes, Stream stream) {
   copy_to_device(to, from, bytes, stream);
 }
 
-void HostDevice::copy_on_device(void* to, const void* from, std::int64_t bytes, Stream stream) {
+void CpuDevice::copy_on_device(void* to, const void* from, std::int64_t bytes, Stream stream) {
   copy_to_device(to, from, bytes, stream);
 }
 
-bool HostDevice::known_equal(const void* x, const void* y, std::int64_t bytes, Stream stream) {
+bool CpuDevice::known_equal(const void* x, const void* y, std::int64_t bytes, Stream stream) {
   synchronize(stream);
   return bytes <= 0 || std::memcmp(x, y, static_cast<std::size_t>(bytes)) == 0;
 }
 
-bool HostDevice::add_checksum(const void* from, std::int64_t bytes, void* sum, Stream stream) {
+bool CpuDevice::add_checksum(const void* from, std::int64_t bytes, void* sum, Stream stream) {
   enqueue(stream, [=] { *static_cast<std::uint64_t*>(sum) += checksum(from, bytes); });
   return true;
 }
 
-void HostDevice::fill32(void* to, std::uint32_t value, std::int64_t words, Stream stream) {
+void CpuDevice::fill32(void* to, std::uint32_t value, std::int64_t words, Stream stream) {
   if (words <= 0) return;
   enqueue(stream, [=] { std::fill_n(static_cast<std::uint32_t*>(to), words, value); });
 }
 
-std::unique_ptr<Device> open_device(const std::string& which, const HostOptions& options) {
-  return std::make_unique<HostDevice>(device_info(which), options);
+std::unique_ptr<Device> open_device(const std::string& which, const CpuOptions& options) {
+  return std::make_unique<CpuDevice>(device_info(which), options);
 }
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

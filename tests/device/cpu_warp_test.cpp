@@ -1,36 +1,36 @@
 // Warp operations on the CPU executor: results, and errors of invalid calls.
 #include <gmock/gmock.h>
 
-#include "device/cpu/host.hpp"
+#include "device/cpu/cpu.hpp"
 #include "tests/device/mma_checks.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise::host_warp_test {
+namespace tilewise::cpu_warp_test {
 namespace {
 
-using host::ThreadOrder;
+using cpu::ThreadOrder;
 using test::Machine;
 using testing::AllOf;
 using testing::HasSubstr;
 
-class HostWarp : public testing::TestWithParam<ThreadOrder> {
+class CpuWarp : public testing::TestWithParam<ThreadOrder> {
  protected:
-  std::unique_ptr<Device> device_ = host::open_device("host", {GetParam(), 5, 1, 0.2});
-  std::unique_ptr<Compiler> compiler_ = host::load_compiler({"-O1", ""});
+  std::unique_ptr<Device> device_ = cpu::open_device("host", {GetParam(), 5, 1, 0.2});
+  std::unique_ptr<Compiler> compiler_ = cpu::load_compiler({"-O1", ""});
   Machine machine_{*device_, *compiler_};
 };
-INSTANTIATE_TEST_SUITE_P(Orders, HostWarp,
+INSTANTIATE_TEST_SUITE_P(Orders, CpuWarp,
                          testing::Values(ThreadOrder::forward, ThreadOrder::reversed,
                                          ThreadOrder::shuffled));
 
-TEST_P(HostWarp, ShufflesTakeFromTheLaneThatIsMeant) { test::check_shuffles(machine_); }
-TEST_P(HostWarp, VotesCountTheLanesThatTakePart) { test::check_votes(machine_); }
-TEST_P(HostWarp, MatricesAreLoadedIntoTheDocumentedPlaces) { test::check_loads(machine_); }
-TEST_P(HostWarp, FloatsAreRoundedAsDocumented) { test::check_narrow(machine_); }
+TEST_P(CpuWarp, ShufflesTakeFromTheLaneThatIsMeant) { test::check_shuffles(machine_); }
+TEST_P(CpuWarp, VotesCountTheLanesThatTakePart) { test::check_votes(machine_); }
+TEST_P(CpuWarp, MatricesAreLoadedIntoTheDocumentedPlaces) { test::check_loads(machine_); }
+TEST_P(CpuWarp, FloatsAreRoundedAsDocumented) { test::check_narrow(machine_); }
 
 // Compiles take most of the time, so each thread order runs a share of the cases.
-TEST_P(HostWarp, EachInstructionMultipliesTheDocumentedFragments) {
-  const auto hopper = host::open_device("host:sm_90a", {GetParam(), 5, 1, 0.2});
+TEST_P(CpuWarp, EachInstructionMultipliesTheDocumentedFragments) {
+  const auto hopper = cpu::open_device("host:sm_90a", {GetParam(), 5, 1, 0.2});
   const Target& target = hopper->info().target;
   const auto all = test::mma_documents();
   for (std::size_t i = 0; i < all.size(); ++i)
@@ -38,15 +38,15 @@ TEST_P(HostWarp, EachInstructionMultipliesTheDocumentedFragments) {
       test::check_mma({*hopper, *compiler_}, all[i]);
 }
 
-TEST_P(HostWarp, EveryNumberOfEightBitsIsMultipliedAsWhatItIs) {
-  const auto hopper = host::open_device("host:sm_90a", {GetParam(), 5, 1, 0.2});
+TEST_P(CpuWarp, EveryNumberOfEightBitsIsMultipliedAsWhatItIs) {
+  const auto hopper = cpu::open_device("host:sm_90a", {GetParam(), 5, 1, 0.2});
   const auto all = test::mma_documents();
   for (std::size_t i = 0; i < all.size(); ++i)
     if (all[i].since == 89 && i % 2 == std::size_t(GetParam()) % 2)
       test::check_every_fp8({*hopper, *compiler_}, all[i]);
 }
 
-TEST_P(HostWarp, AWholeProductIsRight) {
+TEST_P(CpuWarp, AWholeProductIsRight) {
   const auto all = test::fragments_cases(80);
   for (std::size_t i = 0; i < all.size(); ++i)
     if (i / 3 % 3 == std::size_t(GetParam())) test::check_fragments(machine_, all[i]);
@@ -56,8 +56,8 @@ TEST_P(HostWarp, AWholeProductIsRight) {
 /// 5 of bad.cu.
 std::string complaint(const std::string& body, unsigned threads = 32, std::uint32_t shared = 512,
                       ThreadOrder order = ThreadOrder::forward) {
-  const auto device = host::open_device("host", {order, 5, 1, 0.2});
-  static const auto compiler = host::load_compiler({"-O0", ""});
+  const auto device = cpu::open_device("host", {order, 5, 1, 0.2});
+  static const auto compiler = cpu::load_compiler({"-O0", ""});
   const Machine machine{*device, *compiler};
   const auto kernel = machine.load("bad",
                                    "#include \"words/mma.cuh\"\nstruct Args { int* to; };\n"
@@ -174,4 +174,4 @@ TEST(WarpMismatch, AMultiplicationOfHalfAWarp) {
 }
 
 }  // namespace
-}  // namespace tilewise::host_warp_test
+}  // namespace tilewise::cpu_warp_test

@@ -8,13 +8,13 @@
 #include "device/cpu/workers.hpp"
 #include "device/device.hpp"
 
-namespace tilewise::host {
+namespace tilewise::cpu {
 
 /// The CPU behind a GPU's interface. Thread-safe; launches run one at a time.
-class HostDevice final : public Device {
+class CpuDevice final : public Device {
  public:
-  HostDevice(DeviceInfo info, const HostOptions& options);
-  ~HostDevice() override;
+  CpuDevice(DeviceInfo info, const CpuOptions& options);
+  ~CpuDevice() override;
 
   const DeviceInfo& info() const override { return info_; }
   std::string driver_version() const override { return "CPU executor"; }
@@ -59,4 +59,4 @@ class HostDevice final : public Device {
   std::map<void*, std::int64_t> allocations_;  ///< live allocations and their bytes
 };
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

@@ -14,7 +14,7 @@ constexpr int kMostTurns = 20;
 /// Smallest granule of tiles, for a workspace that does not fit otherwise.
 constexpr std::int64_t kLeastGranule = 64;
 
-[[noreturn]] void refuse_smallest(const HostFit& smallest, std::int64_t budget) {
+[[noreturn]] void refuse_smallest(const FittingSplit& smallest, std::int64_t budget) {
   const HostTileSize& tile = smallest.plan.shape.tile;
   throw Error(ErrorKind::out_of_memory,
               to_string(smallest.plan.task.problem) + " on host pointers needs " +
@@ -27,13 +27,13 @@ constexpr std::int64_t kLeastGranule = 64;
 
 }  // namespace
 
-HostFit fitting_split(const HostTask& task, std::int64_t budget, const HostSettings& given,
-                      const HostRates& rates, const WorkspaceOf& workspace_of) {
+FittingSplit fitting_split(const HostTask& task, std::int64_t budget, const HostSettings& given,
+                           const HostRates& rates, const WorkspaceOf& workspace_of) {
   HostSettings settings = given;
   std::map<Problem, std::int64_t> known;
   std::int64_t for_tiles = budget;
   for (int turn = 0;; ++turn) {
-    HostFit fit{chosen_split(task, for_tiles, settings, rates), 0};
+    FittingSplit fit{chosen_split(task, for_tiles, settings, rates), 0};
     const std::int64_t slots = fit.plan.slots_bytes();
     for (const Problem& problem : fit.plan.problems()) {
       const auto [found, is_new] = known.try_emplace(problem, 0);

@@ -7,7 +7,7 @@
 #include "tests/device/scripted_compiler.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise::host_faults_test {
+namespace tilewise::cpu_faults_test {
 namespace {
 namespace fs = std::filesystem;
 
@@ -15,7 +15,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-class HostFaults : public test::ScriptedCompilerTest {
+class CpuFaults : public test::ScriptedCompilerTest {
  protected:
   /// "transient: message", "refused: log" or "made".
   static std::string compiled(const std::string& keep_in = "") {
@@ -33,7 +33,7 @@ class HostFaults : public test::ScriptedCompilerTest {
   }
 };
 
-TEST_F(HostFaults, ACompilerThatIsKilledOnceRunsAgainElsewhere) {
+TEST_F(CpuFaults, ACompilerThatIsKilledOnceRunsAgainElsewhere) {
   compile_by("echo $TMPDIR >> $TEST_FOLDER/places\n" + once("kill -9 $$"));
   EXPECT_EQ(compiled(), "made");
   std::istringstream places(read("places"));
@@ -44,14 +44,14 @@ TEST_F(HostFaults, ACompilerThatIsKilledOnceRunsAgainElsewhere) {
   EXPECT_EQ(folders(), 0);
 }
 
-TEST_F(HostFaults, OneThatIsAlwaysKilledIsNotTheKernelsFault) {
+TEST_F(CpuFaults, OneThatIsAlwaysKilledIsNotTheKernelsFault) {
   compile_by("echo x >> $TEST_FOLDER/runs\nkill -9 $$");
   EXPECT_THAT(compiled(), AllOf(testing::StartsWith("transient: "), HasSubstr("fill.cu"),
                                 HasSubstr("signal 9 (Killed)"), HasSubstr(temporary())));
   EXPECT_EQ(read("runs"), "x\nx\n");
 }
 
-TEST_F(HostFaults, WordsOfAFaultAreRecognised) {
+TEST_F(CpuFaults, WordsOfAFaultAreRecognised) {
   for (const char* words :
        {"g++: fatal error: Killed signal terminated program cc1plus",
         "g++: internal compiler error: File size limit exceeded signal terminated program as",
@@ -71,7 +71,7 @@ TEST_F(HostFaults, WordsOfAFaultAreRecognised) {
   }
 }
 
-TEST_F(HostFaults, AMistakeInTheKernelIsTheKernels) {
+TEST_F(CpuFaults, AMistakeInTheKernelIsTheKernels) {
   for (const char* words :
        {"fill.cu:3:1: error: 'nonsense' was not declared in this scope",
         "    3 | // No space left on device",
@@ -85,7 +85,7 @@ TEST_F(HostFaults, AMistakeInTheKernelIsTheKernels) {
   EXPECT_THAT(compiled(), AllOf(testing::StartsWith("refused: "), HasSubstr("signal 11")));
 }
 
-TEST_F(HostFaults, WithoutABinaryItWasNotCompiled) {
+TEST_F(CpuFaults, WithoutABinaryItWasNotCompiled) {
   compile_by(once("exit 0"));
   EXPECT_EQ(compiled(), "made");
   compile_by("exit 0");
@@ -98,7 +98,7 @@ TEST_F(HostFaults, WithoutABinaryItWasNotCompiled) {
 
 /// The child's file size limit acts like a nearly full disk. It is too small first for the sources,
 /// then for the assembler's output, then for the linker's.
-TEST_F(HostFaults, AFullTemporaryFolderIsNotTheKernelsFault) {
+TEST_F(CpuFaults, AFullTemporaryFolderIsNotTheKernelsFault) {
   for (const rlim_t bytes : {1000, 9000, 14000}) {
     const pid_t child = in_child([&] {
       signal(SIGXFSZ, SIG_IGN);
@@ -113,24 +113,24 @@ TEST_F(HostFaults, AFullTemporaryFolderIsNotTheKernelsFault) {
   }
 }
 
-TEST_F(HostFaults, APlaceThatCannotBeWrittenIsLeftForAnother) {
+TEST_F(CpuFaults, APlaceThatCannotBeWrittenIsLeftForAnother) {
   setenv("TMPDIR", (file("nowhere")).c_str(), 1);
   unsetenv("TILEWISE_CXX");
   EXPECT_EQ(compiled(), "made");
 }
 
-TEST_F(HostFaults, AFolderToKeepThatCannotBeMadeIsTheCallersFault) {
+TEST_F(CpuFaults, AFolderToKeepThatCannotBeMadeIsTheCallersFault) {
   std::ofstream(file("plain")) << "a file";
   EXPECT_THAT(compiled(file("plain") / "kept"),
               AllOf(testing::StartsWith("io: "), HasSubstr("TILEWISE_HOST_KEEP")));
 }
 
-TEST_F(HostFaults, ACompilerThatIsGoneIsNoPassingFault) {
+TEST_F(CpuFaults, ACompilerThatIsGoneIsNoPassingFault) {
   compile_by("real \"$@\"");
-  const auto compiler = host::load_compiler({"-O0", ""});
+  const auto compiler = cpu::load_compiler({"-O0", ""});
   fs::remove(file("compiler"));
   try {
-    compiler->compile({{"fill.cu", "fill", {}}, "", {}, host::device_info("host").target});
+    compiler->compile({{"fill.cu", "fill", {}}, "", {}, cpu::device_info("host").target});
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::compiler);
@@ -138,13 +138,13 @@ TEST_F(HostFaults, ACompilerThatIsGoneIsNoPassingFault) {
   }
 }
 
-TEST_F(HostFaults, AVersionIsAskedForTwiceWhenItsProcessIsKilled) {
+TEST_F(CpuFaults, AVersionIsAskedForTwiceWhenItsProcessIsKilled) {
   std::ofstream(file("c++")) << "#!/bin/bash\nif [[ ! -e $TEST_FOLDER/once ]]; then\n"
                                 "touch $TEST_FOLDER/once; kill -9 $$\nfi\necho 'scripted 2.0'\n";
   chmod(file("c++").c_str(), 0700);
   setenv("TILEWISE_CXX", file("c++").c_str(), 1);
-  EXPECT_EQ(host::load_compiler()->version(), "scripted 2.0");
+  EXPECT_EQ(cpu::load_compiler()->version(), "scripted 2.0");
 }
 
 }  // namespace
-}  // namespace tilewise::host_faults_test
+}  // namespace tilewise::cpu_faults_test

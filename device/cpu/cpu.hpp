@@ -8,12 +8,12 @@
 
 /// The CPU as a device: the system's C++ compiler compiles kernels, fibers run the threads of a
 /// block, all cores run blocks. For building, checking and debugging kernels without a GPU.
-namespace tilewise::host {
+namespace tilewise::cpu {
 
 /// The order of a block's threads between two barriers. It does not affect a correct kernel.
 enum class ThreadOrder : std::uint8_t { forward, reversed, shuffled };
 
-struct HostOptions {
+struct CpuOptions {
   ThreadOrder order = ThreadOrder::forward;
   std::uint64_t seed = 1;  ///< of the shuffled order
   int workers = 0;         ///< concurrent blocks; 0: one per core
@@ -33,7 +33,7 @@ DeviceInfo device_info(const std::string& which);
 /// Synchronous: all work is done when a call returns; streams, events and graphs only keep the
 /// order. Pointers are ordinary pointers. A mistake of a kernel (divergent barrier, deadlock, write
 /// past the block's shared memory) throws Error(device) with block, thread, file and line.
-std::unique_ptr<Device> open_device(const std::string& which, const HostOptions& options = {});
+std::unique_ptr<Device> open_device(const std::string& which, const CpuOptions& options = {});
 
 /// Removes the temporary folders of this user's killed processes and ends compilers that still run
 /// in them. Keeps the folders of running processes. Reads each place for temporary files once. The
@@ -59,4 +59,4 @@ CompilerOptions compiler_options_from_environment();
 std::unique_ptr<Compiler> load_compiler(
     const CompilerOptions& options = compiler_options_from_environment());
 
-}  // namespace tilewise::host
+}  // namespace tilewise::cpu

@@ -1,5 +1,5 @@
 // Splits of products on host pointers that are cached for later products.
-#include "api/host_pointers/host_fits.hpp"
+#include "api/host_pointers/split_cache.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "tests/support/problems.hpp"
 #include "tilewise/matmul.hpp"
 
-namespace tilewise::host_fits_test {
+namespace tilewise::split_cache_test {
 namespace {
 
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
@@ -20,9 +20,9 @@ HostTask task_of_rows(std::int64_t m) {
   return task;
 }
 
-std::shared_ptr<HostFit> fit_of(const HostTask& task, std::int64_t workspace = 0,
-                                std::size_t tiles = 1) {
-  auto fit = std::make_shared<HostFit>();
+std::shared_ptr<FittingSplit> fit_of(const HostTask& task, std::int64_t workspace = 0,
+                                     std::size_t tiles = 1) {
+  auto fit = std::make_shared<FittingSplit>();
   fit->plan.task = task;
   fit->plan.shape.tile = {task.problem.m, 256, 256};
   fit->plan.tiles.resize(tiles);
@@ -30,8 +30,8 @@ std::shared_ptr<HostFit> fit_of(const HostTask& task, std::int64_t workspace = 0
   return fit;
 }
 
-TEST(HostFits, TheSameTaskFindsItsSplit) {
-  HostFits fits;
+TEST(SplitCache, TheSameTaskFindsItsSplit) {
+  SplitCache fits;
   const HostTask task = task_of_rows(512);
   EXPECT_EQ(fits.find(task, kGiB), nullptr);
   const auto fit = fit_of(task);
@@ -43,8 +43,8 @@ TEST(HostFits, TheSameTaskFindsItsSplit) {
   EXPECT_EQ(fits.find(other, kGiB), nullptr);
 }
 
-TEST(HostFits, WhatDoesNotFitAnyMoreIsNotFound) {
-  HostFits fits;
+TEST(SplitCache, WhatDoesNotFitAnyMoreIsNotFound) {
+  SplitCache fits;
   const HostTask task = task_of_rows(512);
   const auto fit = fit_of(task, kGiB / 2);
   fits.keep(kGiB, fit);
@@ -52,8 +52,8 @@ TEST(HostFits, WhatDoesNotFitAnyMoreIsNotFound) {
   EXPECT_EQ(fits.find(task, fit->bytes() - 1), nullptr);
 }
 
-TEST(HostFits, MuchMoreMemoryDeservesAnotherSplit) {
-  HostFits fits;
+TEST(SplitCache, MuchMoreMemoryDeservesAnotherSplit) {
+  SplitCache fits;
   const HostTask task = task_of_rows(512);
   const auto fit = fit_of(task);
   fits.keep(8 * kGiB, fit);
@@ -65,18 +65,18 @@ TEST(HostFits, MuchMoreMemoryDeservesAnotherSplit) {
   EXPECT_EQ(fits.find(task, 8 * kGiB), better) << "one split a task";
 }
 
-TEST(HostFits, OnlyTheLastOnesAreKept) {
-  HostFits fits;
-  const auto most = static_cast<std::int64_t>(HostFits::kMost);
+TEST(SplitCache, OnlyTheLastOnesAreKept) {
+  SplitCache fits;
+  const auto most = static_cast<std::int64_t>(SplitCache::kMost);
   for (std::int64_t m = 1; m <= most + 1; ++m) fits.keep(kGiB, fit_of(task_of_rows(m)));
   EXPECT_EQ(fits.find(task_of_rows(1), kGiB), nullptr);
   for (std::int64_t m = 2; m <= most + 1; ++m)
     EXPECT_NE(fits.find(task_of_rows(m), kGiB), nullptr) << m;
-  fits.keep(kGiB, fit_of(task_of_rows(100), 0, HostFits::kMostTiles + 1));
+  fits.keep(kGiB, fit_of(task_of_rows(100), 0, SplitCache::kMostTiles + 1));
   EXPECT_EQ(fits.find(task_of_rows(100), kGiB), nullptr) << "too many tiles";
 }
 
-TEST(HostFits, HostSplitFollowsTheFreeMemory) {
+TEST(SplitCache, HostSplitFollowsTheFreeMemory) {
   auto owned = std::make_unique<FakeDevice>();
   FakeDevice& device = *owned;
   MatmulParts parts;
@@ -96,4 +96,4 @@ TEST(HostFits, HostSplitFollowsTheFreeMemory) {
 }
 
 }  // namespace
-}  // namespace tilewise::host_fits_test
+}  // namespace tilewise::split_cache_test

@@ -15,7 +15,7 @@
 #include "tilewise/error.hpp"
 #include "tilewise/matmul.hpp"
 
-namespace tilewise::host_fit_test {
+namespace tilewise::split_search_test {
 namespace {
 
 using testing::AllOf;
@@ -58,21 +58,22 @@ std::string refusal(const HostTask& task, std::int64_t budget, const HostSetting
 }
 
 // The workspace is 59 MB for the whole product, 8 MiB for a tile of 256 x 256.
-TEST(HostFit, TilesShrinkUntilTheirWorkspaceFits) {
+TEST(FittingSplit, TilesShrinkUntilTheirWorkspaceFits) {
   const HostTask task = task_of(601, 770, 2065);
   int asked = 0;
   std::set<Problem> problems;
-  const HostFit fit = fitting_split(task, 12 * kMiB, {}, on_h200(), [&](const Problem& problem) {
-    ++asked;
-    EXPECT_TRUE(problems.insert(problem).second) << to_string(problem) << " is asked twice";
-    return partial_sums(problem);
-  });
+  const FittingSplit fit =
+      fitting_split(task, 12 * kMiB, {}, on_h200(), [&](const Problem& problem) {
+        ++asked;
+        EXPECT_TRUE(problems.insert(problem).second) << to_string(problem) << " is asked twice";
+        return partial_sums(problem);
+      });
   EXPECT_LE(fit.bytes(), 12 * kMiB);
   EXPECT_EQ(fit.workspace, most_of(fit.plan, partial_sums));
   EXPECT_LE(asked, 40);
 }
 
-TEST(HostFit, ALimitOfTheSmallestTileAndItsWorkspaceIsEnough) {
+TEST(FittingSplit, ALimitOfTheSmallestTileAndItsWorkspaceIsEnough) {
   const HostTask task = task_of(601, 770, 2065);
   HostSettings smallest;
   smallest.granule = 64;
@@ -80,7 +81,7 @@ TEST(HostFit, ALimitOfTheSmallestTileAndItsWorkspaceIsEnough) {
   EXPECT_EQ(smallest_split(task, smallest), 49152);
   const std::int64_t least = 49152, sums = std::int64_t{32} * 64 * 64 * 4;
   EXPECT_THAT(refusal(task, 786431), HasSubstr("needs 786432 bytes"));
-  const HostFit fit = fitting_split(task, 786432, {}, on_h200(), partial_sums);
+  const FittingSplit fit = fitting_split(task, 786432, {}, on_h200(), partial_sums);
   EXPECT_LT(fit.plan.shape.tile.m, 256) << "tiles of 256 x 256 leave no place for workspace";
   EXPECT_EQ(fitting_split(task, least + sums, smallest, on_h200(), partial_sums).bytes(),
             least + sums);
@@ -91,23 +92,24 @@ TEST(HostFit, ALimitOfTheSmallestTileAndItsWorkspaceIsEnough) {
 }
 
 // The kernels of edge tiles take more workspace than those of other tiles.
-TEST(HostFit, EdgeTilesCount) {
+TEST(FittingSplit, EdgeTilesCount) {
   const auto of_edges = [](const Problem& problem) {
     return problem.m % 256 != 0 ? 5 * kMiB : std::int64_t{0};
   };
-  const HostFit fit = fitting_split(task_of(601, 770, 2065), 12 * kMiB, {}, on_h200(), of_edges);
+  const FittingSplit fit =
+      fitting_split(task_of(601, 770, 2065), 12 * kMiB, {}, on_h200(), of_edges);
   EXPECT_EQ(fit.workspace, 5 * kMiB);
   EXPECT_LE(fit.bytes(), 12 * kMiB);
 }
 
-TEST(HostFit, WithoutWorkspaceItIsTheSplitThatWasChosen) {
+TEST(FittingSplit, WithoutWorkspaceItIsTheSplitThatWasChosen) {
   const HostTask task = task_of(601, 770, 2065);
-  const HostFit fit =
+  const FittingSplit fit =
       fitting_split(task, 8 * kMiB, {}, on_h200(), [](const Problem&) { return std::int64_t{0}; });
   EXPECT_EQ(fit.plan.split(), chosen_split(task, 8 * kMiB, {}, on_h200()).split());
 }
 
-TEST(HostFit, RandomProductsFitOrTheSmallestSplitDoesNot) {
+TEST(FittingSplit, RandomProductsFitOrTheSmallestSplitDoesNot) {
   std::mt19937_64 random(8);
   HostSettings settings;
   settings.granule = 16;
@@ -125,7 +127,7 @@ TEST(HostFit, RandomProductsFitOrTheSmallestSplitDoesNot) {
       return partial_sums(problem);
     };
     try {
-      const HostFit fit = fitting_split(task, budget, settings, on_h200(), counted);
+      const FittingSplit fit = fitting_split(task, budget, settings, on_h200(), counted);
       EXPECT_LE(fit.bytes(), budget);
       EXPECT_EQ(fit.workspace, most_of(fit.plan, partial_sums));
       ++fitted;
@@ -141,7 +143,7 @@ TEST(HostFit, RandomProductsFitOrTheSmallestSplitDoesNot) {
 }
 
 // Kernels of the portfolio split k and pack; their workspace may be larger than the operands.
-TEST(HostFit, EveryKindFitsOnAnH200WithAFewMebibytes) {
+TEST(FittingSplit, EveryKindFitsOnAnH200WithAFewMebibytes) {
   for (const std::int64_t limit : {3 * kMiB, 12 * kMiB}) {
     auto device = std::make_unique<FakeDevice>();
     device->facts = nominal_device(parse_target("sm_90a"));
@@ -166,4 +168,4 @@ TEST(HostFit, EveryKindFitsOnAnH200WithAFewMebibytes) {
 }
 
 }  // namespace
-}  // namespace tilewise::host_fit_test
+}  // namespace tilewise::split_search_test

@@ -1,44 +1,44 @@
 // Products of warpgroups and clusters on the CPU executor.
 #include <gmock/gmock.h>
 
-#include "device/cpu/host.hpp"
+#include "device/cpu/cpu.hpp"
 #include "tests/device/wgmma_checks.hpp"
 #include "tilewise/error.hpp"
 
-namespace tilewise::host_wgmma_test {
+namespace tilewise::cpu_wgmma_test {
 namespace {
 
-using host::ThreadOrder;
+using cpu::ThreadOrder;
 using test::Machine;
 using testing::HasSubstr;
 
-class HostWgmma : public testing::TestWithParam<ThreadOrder> {
+class CpuWgmma : public testing::TestWithParam<ThreadOrder> {
  protected:
-  std::unique_ptr<Device> device_ = host::open_device("host:sm_90a", {GetParam(), 5, 1, 0.2});
-  std::unique_ptr<Compiler> compiler_ = host::load_compiler({"-O1", ""});
+  std::unique_ptr<Device> device_ = cpu::open_device("host:sm_90a", {GetParam(), 5, 1, 0.2});
+  std::unique_ptr<Compiler> compiler_ = cpu::load_compiler({"-O1", ""});
   Machine machine_{*device_, *compiler_};
 };
-INSTANTIATE_TEST_SUITE_P(Orders, HostWgmma,
+INSTANTIATE_TEST_SUITE_P(Orders, CpuWgmma,
                          testing::Values(ThreadOrder::forward, ThreadOrder::reversed,
                                          ThreadOrder::shuffled));
 
-TEST_P(HostWgmma, TheBlocksOfAClusterShareTiles) { test::check_clusters(machine_); }
+TEST_P(CpuWgmma, TheBlocksOfAClusterShareTiles) { test::check_clusters(machine_); }
 
 // Each case is compiled, so the thread orders share the cases.
-TEST_P(HostWgmma, EveryLayoutIsMultipliedAsDocumented) {
+TEST_P(CpuWgmma, EveryLayoutIsMultipliedAsDocumented) {
   const auto cases = test::products_cases();
   for (std::size_t i = static_cast<std::size_t>(GetParam()); i < cases.size(); i += 3)
     test::check_products(machine_, cases[i]);
 }
 
-TEST_P(HostWgmma, SumsOfEightBitFloatsAreCoarse) { test::check_sums_of_fp8(machine_); }
+TEST_P(CpuWgmma, SumsOfEightBitFloatsAreCoarse) { test::check_sums_of_fp8(machine_); }
 
 /// The error of a cluster of two blocks with this body, whose first line is line 9 of bad.cu.
 /// `there` is an mbarrier for one arrival; `args.map` has boxes of 512 bytes.
 std::string complaint(const std::string& body, std::vector<float>* to_host = nullptr,
                       unsigned threads = 128) {
-  const auto device = host::open_device("host:sm_90a", {ThreadOrder::forward, 5, 1, 0.2});
-  static const auto compiler = host::load_compiler({"-O0", ""});
+  const auto device = cpu::open_device("host:sm_90a", {ThreadOrder::forward, 5, 1, 0.2});
+  static const auto compiler = cpu::load_compiler({"-O0", ""});
   const Machine machine{*device, *compiler};
   const auto kernel =
       machine.load("bad",
@@ -158,4 +158,4 @@ TEST(Clusters, MistakesAreNamedWithTheirLine) {
 }
 
 }  // namespace
-}  // namespace tilewise::host_wgmma_test
+}  // namespace tilewise::cpu_wgmma_test

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "device/cpu/host.hpp"
+#include "device/cpu/cpu.hpp"
 
 namespace tilewise::test {
 
@@ -16,10 +16,10 @@ inline std::string dialect_text() {
 }
 
 /// The CPU with a test's own kernels: source NAME.cu with the entry NAME.
-class HostKernels {
+class CpuKernels {
  public:
-  explicit HostKernels(const host::HostOptions& options = {}, const std::string& flags = "-O1")
-      : device_(host::open_device("host", options)), compiler_(host::load_compiler({flags, ""})) {}
+  explicit CpuKernels(const cpu::CpuOptions& options = {}, const std::string& flags = "-O1")
+      : device_(cpu::open_device("host", options)), compiler_(cpu::load_compiler({flags, ""})) {}
 
   Device& device() { return *device_; }
   CompileResult compile(const std::string& name, const std::string& text) const {
