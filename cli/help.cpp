@@ -15,7 +15,7 @@ constexpr std::size_t kBelowName = 6, kContinued = 4;
 constexpr std::size_t kDeep = 20;  // least indentation of the column of descriptions
 
 /// The words of a text. In a command, a quoted part is one word.
-std::vector<std::string> words_to_wrap(const std::string& text, bool command) {
+std::vector<std::string> words_of_line(const std::string& text, bool command) {
   std::vector<std::string> words;
   std::string word;
   char quote = 0;
@@ -64,7 +64,7 @@ std::string filled(const std::string& first, const std::string& text, std::size_
     line += (begun ? " " : "") + word;
     begun = true;
   };
-  const std::vector<std::string> words = words_to_wrap(text, command);
+  const std::vector<std::string> words = words_of_line(text, command);
   for (std::size_t i = 0; i < words.size(); ++i) {
     const auto parts = command ? std::vector{words[i]} : parts_of(words[i], room);
     for (const std::string& part : parts) add(part, i + 1 == words.size());
