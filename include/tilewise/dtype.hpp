@@ -58,12 +58,14 @@ constexpr int bits_of(DType type) {
                                                     8,  32, 8,  8};  // read by each call
   return kBits.at(static_cast<std::size_t>(type));
 }
+/// Bytes of one element, rounded up.
+constexpr int bytes_of(DType type) { return (bits_of(type) + 7) / 8; }
 /// Bytes of `elements` contiguous elements, rounded up. Overflows only where the result does.
 constexpr std::int64_t bytes_of(DType type, std::int64_t elements) {
-  return elements / 8 * bits_of(type) + (elements % 8 * bits_of(type) + 7) / 8;
+  const int bits = bits_of(type);
+  if (bits % 8 == 0) return elements * (bits / 8);
+  return elements / 8 * bits + (elements % 8 * bits + 7) / 8;
 }
-/// Bytes of one element, rounded up.
-constexpr int bytes_of(DType type) { return static_cast<int>(bytes_of(type, 1)); }
 inline bool is_integer(DType type) { return type == DType::i8 || type == DType::i32; }
 inline bool is_fp8(DType type) { return type == DType::e4m3 || type == DType::e5m2; }
 
