@@ -125,8 +125,8 @@ struct FittingSplit {
 using WorkspaceOf = std::function<std::int64_t(const Problem&)>;
 
 /// The split that is expected to be fastest among those whose tiles and kernels' workspace fit into
-/// `budget`; its order is empty. `workspace_of` is called once for each problem of the splits
-/// considered, of which there are about 20 at most. If the workspace of tiles of one granule does
+/// `budget`; its order is empty. `workspace_of` is called once for each problem of at most
+/// about 20 splits. If the workspace of tiles of one granule does
 /// not fit, the granule is halved, down to 64. Throws Error(out_of_memory) if the smallest split
 /// does not fit, with the bytes that it and its workspace need.
 FittingSplit fitting_split(const HostTask& task, std::int64_t budget, const HostSettings& settings,

@@ -170,7 +170,7 @@ TEST(OtherSizes, APressedPipelineWrapsAround) {
   EXPECT_GT(pressed, 4);
 }
 
-/// Launches on host memory, one of which changes an element.
+/// Launches on host memory. One launch changes an element.
 TEST(Press, FindsTheLaunchThatDiffers) {
   fake::Device device;
   Problem problem;
