@@ -258,8 +258,8 @@ TEST(Threads, ShareOneObject) {
 // SQLite seeds its random numbers under one global lock and meanwhile takes a second one.
 TEST(Processes, ForkWhileAnotherThreadSeedsRandomNumbers) {
   const int status = finish(start([] {
-    const Connection connection(":memory:", Connection::Access::write);  // registers for forks
-    alarm(600);  // a deadlock ends by a signal
+    const Connection connection;  // registers for forks
+    alarm(600);                   // a deadlock ends by a signal
     std::atomic<bool> done{false};
     std::thread seeding([&] {
       char byte = 0;
