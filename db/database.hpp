@@ -227,9 +227,9 @@ class Database {
   /// Imports the text of export_json(), and the stored_images() of the same database. Returns the
   /// number of new records. Imported records have origin `imported`, whatever the text says, and
   /// never replace a record or winner measured here. Of two imported records the later stays; an
-  /// imported winner is replaced by one of the same objective that is faster by more than the
-  /// spread, or takes less energy. Searches are not imported. Unknown parameters and templates stay
-  /// as they are. Throws Error(invalid_argument) on bad input; nothing is imported then.
+  /// imported winner is replaced by a better one of the same objective: by time, one that is faster
+  /// by more than the spread. Searches are not imported. Unknown parameters and templates stay as
+  /// they are. Throws Error(invalid_argument) on bad input; nothing is imported then.
   std::int64_t import_json(const std::string& text, const std::vector<StoredImage>& images = {});
 
  private:

@@ -54,8 +54,8 @@ std::vector<Gpu> gpus_to_measure_on(const std::string& device, const Output& out
                     "; without a GPU, kernels can be compiled (autotune compile --arch sm_90 "
                     "--sizes 1024), and run on the CPU (--device host)");
   }
-  for (const auto& alike : group_identical(gpus))
-    if (const Gpu& gpu = alike.front(); gpu.info.target.host)
+  for (const auto& identical : group_identical(gpus))
+    if (const Gpu& gpu = identical.front(); gpu.info.target.host)
       warn((gpu.why_host.empty() ? "" : gpu.why_host + ", so ") + "kernels run on the CPU, as " +
            to_string(gpu.info.target).substr(5) +
            "; times are the CPU's and say nothing about a GPU");

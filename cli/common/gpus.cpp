@@ -126,9 +126,9 @@ std::vector<Gpu> choose_gpus(const std::string& device, bool one_of_each_kind) {
   const std::vector<Gpu> gpus = every_gpu_of(device);
   if (!one_of_each_kind) return gpus;
   std::vector<Gpu> kinds;
-  for (std::vector<Gpu>& alike : group_identical(gpus)) {
-    kinds.push_back(alike.front());
-    kinds.back().left_out.assign(alike.begin() + 1, alike.end());
+  for (std::vector<Gpu>& identical : group_identical(gpus)) {
+    kinds.push_back(identical.front());
+    kinds.back().left_out.assign(identical.begin() + 1, identical.end());
   }
   return kinds;
 }
@@ -136,13 +136,13 @@ std::vector<Gpu> choose_gpus(const std::string& device, bool one_of_each_kind) {
 std::vector<std::vector<Gpu>> group_identical(const std::vector<Gpu>& gpus) {
   std::vector<std::vector<Gpu>> kinds;
   for (const Gpu& gpu : gpus) {
-    const auto alike = std::find_if(kinds.begin(), kinds.end(), [&](const auto& kind) {
+    const auto identical = std::find_if(kinds.begin(), kinds.end(), [&](const auto& kind) {
       return gpu_key(kind.front().info) == gpu_key(gpu.info);
     });
-    if (alike == kinds.end())
+    if (identical == kinds.end())
       kinds.push_back({gpu});
     else
-      alike->push_back(gpu);
+      identical->push_back(gpu);
   }
   return kinds;
 }
@@ -153,7 +153,7 @@ void print_left_out(const std::vector<Gpu>& gpus, const Output& output) {
     note(output, "device " + device_name(gpu) + " (" + gpu.info.name + ") stands for " +
                      counted(std::ssize(gpu.left_out), "more GPU") +
                      " of its kind, left out: " + join(gpu.left_out, ", ", device_name) +
-                     "; alike GPUs share their records (--device INDEX names another)");
+                     "; identical GPUs share their records (--device INDEX names another)");
   }
 }
 

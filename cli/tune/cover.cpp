@@ -106,7 +106,7 @@ int run_cover(const CoverCommand& options, const Output& output) {
   const std::vector<Gpu> gpus = gpus_to_measure_on(options.bench.device, output, false);
   if (group_identical(gpus).size() > 1)
     throw Error(ErrorKind::invalid_argument,
-                "--device: cover takes one GPU or several alike ones, and these are of " +
+                "--device: cover takes one GPU or several identical ones, and these are of " +
                     std::to_string(group_identical(gpus).size()) +
                     " kinds: a range is covered for each kind by itself");
   if (options.bench.in_process && gpus.size() > 1)

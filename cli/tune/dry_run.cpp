@@ -123,7 +123,7 @@ void print_dry_run(const std::vector<PlannedSearch>& searches, const Database* d
   print_line("\nNothing is measured (--dry-run). Expected:");
   table.print(output);
   print_line("in all " + format_seconds(seconds) +
-             ", less where several alike GPUs share the list, or a search is done already");
+             ", less where several identical GPUs share the list, or a search is done already");
 }
 
 }  // namespace tilewise::cli

@@ -158,15 +158,15 @@ struct Run {
 
 /// Checks memory before anything is tuned, so that a long run cannot fail because of its last
 /// problem's size.
-Task task_for(const std::vector<Gpu>& alike, const Run& run) {
-  const DeviceInfo& info = alike.front().info;
+Task task_for(const std::vector<Gpu>& identical, const Run& run) {
+  const DeviceInfo& info = identical.front().info;
   const std::vector<Winner> winners = run.database.winners(gpu_key(info));
-  Task task{alike, {}, {}, run.tune, nullptr};
+  Task task{identical, {}, {}, run.tune, nullptr};
   if (info.target.host) apply_cpu_defaults(task.tune, run.options);
   const auto weighted = weighted_problems_of(run.options.problems, info, winners);
   for (const WeightedProblem& one : weighted) task.problems.push_back(one.problem);
   task.budgets = shares_of(task.tune.budget_seconds, weighted);
-  for (const Gpu& gpu : alike) {
+  for (const Gpu& gpu : identical) {
     const DeviceStatus status = status_of(gpu);
     for (const Problem& problem : task.problems) check_device_memory(problem, info, status);
     for (const std::string& doubt : doubts(status)) warn(gpu.info.name + ": " + doubt);
@@ -180,7 +180,8 @@ std::vector<Task> tasks_for(const std::vector<Gpu>& gpus, const Run& run) {
                                                  run.options.bench.device + " names " +
                                                  std::to_string(gpus.size()));
   std::vector<Task> tasks;
-  for (const std::vector<Gpu>& alike : group_identical(gpus)) tasks.push_back(task_for(alike, run));
+  for (const std::vector<Gpu>& identical : group_identical(gpus))
+    tasks.push_back(task_for(identical, run));
   return tasks;
 }
 
@@ -349,9 +350,9 @@ int dry_run(const TuneCommand& options, const TuneOptions& tune_options, const O
   if (std::filesystem::exists(default_database_path(options.database)))
     database.emplace(open_to_read(options.database));
   std::vector<PlannedSearch> searches;
-  for (const std::vector<Gpu>& alike :
+  for (const std::vector<Gpu>& identical :
        group_identical(gpus_to_measure_on(options.bench.device, output, false))) {
-    const DeviceInfo& info = alike.front().info;
+    const DeviceInfo& info = identical.front().info;
     TuneOptions tune = tune_options;
     if (info.target.host) apply_cpu_defaults(tune, options);
     const auto weighted =

@@ -80,8 +80,8 @@ class CudaDevice final : public Device {
   void* allocate_kept(std::int64_t bytes) const noexcept;
   void free_kept(void* pointer) const noexcept;
   /// The pitches and extents are added to `copy`.
-  void copy_rows(CUDA_MEMCPY2D copy, std::int64_t to_pitch, std::int64_t from_pitch,
-                 std::int64_t row_bytes, std::int64_t rows, Stream stream);
+  void copy_rows(const char* tried, CUDA_MEMCPY2D copy, std::int64_t to_pitch,
+                 std::int64_t from_pitch, std::int64_t row_bytes, std::int64_t rows, Stream stream);
   [[noreturn]] void fail_allocation(CUresult result, std::int64_t bytes, const char* what) const;
 
   DeviceInfo info_;

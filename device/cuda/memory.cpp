@@ -192,14 +192,15 @@ void CudaDevice::copy_to_host(void* to, const void* from, std::int64_t bytes, St
          static_cast<std::size_t>(bytes), stream_handle(stream));
 }
 
-void CudaDevice::copy_rows(CUDA_MEMCPY2D copy, std::int64_t to_pitch, std::int64_t from_pitch,
-                           std::int64_t row_bytes, std::int64_t rows, Stream stream) {
+void CudaDevice::copy_rows(const char* tried, CUDA_MEMCPY2D copy, std::int64_t to_pitch,
+                           std::int64_t from_pitch, std::int64_t row_bytes, std::int64_t rows,
+                           Stream stream) {
   if (row_bytes <= 0 || rows <= 0) return;
   copy.srcPitch = static_cast<std::size_t>(from_pitch);
   copy.dstPitch = static_cast<std::size_t>(to_pitch);
   copy.WidthInBytes = static_cast<std::size_t>(row_bytes);
   copy.Height = static_cast<std::size_t>(rows);
-  call(*context_, "copying rows", driver_.memcpy_rows, &copy, stream_handle(stream));
+  call(*context_, tried, driver_.memcpy_rows, &copy, stream_handle(stream));
 }
 
 void CudaDevice::copy_rows_to_device(void* to, std::int64_t to_pitch, const void* from,
@@ -208,7 +209,7 @@ void CudaDevice::copy_rows_to_device(void* to, std::int64_t to_pitch, const void
   CUDA_MEMCPY2D copy{};
   copy.srcMemoryType = CU_MEMORYTYPE_HOST, copy.srcHost = from;
   copy.dstMemoryType = CU_MEMORYTYPE_DEVICE, copy.dstDevice = address(to);
-  copy_rows(copy, to_pitch, from_pitch, row_bytes, rows, stream);
+  copy_rows("copying rows to the device", copy, to_pitch, from_pitch, row_bytes, rows, stream);
 }
 
 void CudaDevice::copy_rows_to_host(void* to, std::int64_t to_pitch, const void* from,
@@ -217,7 +218,7 @@ void CudaDevice::copy_rows_to_host(void* to, std::int64_t to_pitch, const void* 
   CUDA_MEMCPY2D copy{};
   copy.srcMemoryType = CU_MEMORYTYPE_DEVICE, copy.srcDevice = address(from);
   copy.dstMemoryType = CU_MEMORYTYPE_HOST, copy.dstHost = to;
-  copy_rows(copy, to_pitch, from_pitch, row_bytes, rows, stream);
+  copy_rows("copying rows from the device", copy, to_pitch, from_pitch, row_bytes, rows, stream);
 }
 
 void CudaDevice::copy_on_device(void* to, const void* from, std::int64_t bytes, Stream stream) {
