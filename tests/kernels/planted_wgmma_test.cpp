@@ -30,6 +30,11 @@ const Subject kRows = {
     R"(wgmma {"TILE_M":64,"TILE_N":64,"TILE_K":64,"CONSUMERS":1,"STAGES":2,"PACK_A":1,"PACK_B":1,)"
     R"("EPILOGUE":3,"VECTOR_C":1})",
     kTypes};
+// Stores of 64 columns and of 16.
+const Subject kRest = {
+    "Rest", TILEWISE_CHECK_PLAIN,
+    R"(wgmma {"TILE_M":64,"TILE_N":80,"TILE_K":64,"CONSUMERS":1,"STAGES":2,"EPILOGUE":2,"VECTOR_C":1})",
+    kTypes};
 const Subject kStores = subject("Stores", TILEWISE_CHECK_PLAIN, R"("EPILOGUE":2,"VECTOR_C":1)");
 
 const Subject kSwapped =
@@ -76,7 +81,7 @@ TEST_P(UnchangedWgmma, HasNothingThatIsFound) {
   expect_nothing_found(GetParam());
 }
 INSTANTIATE_TEST_SUITE_P(Plain, UnchangedWgmma,
-                         testing::Values(kPlain, kCluster, kPingPong, kSplit, kStores, kRows,
+                         testing::Values(kPlain, kCluster, kPingPong, kSplit, kStores, kRest, kRows,
                                          kBatch, kSwapped, kStreamK, kSplitParts, kPromoted,
                                          kOverlapped, kBytes, kTf32, kTf32Padded, kWide),
                          name_of);
@@ -84,8 +89,8 @@ INSTANTIATE_TEST_SUITE_P(Threads, UnchangedWgmma,
                          testing::Values(with_threads(kPlain), with_threads(kPingPong),
                                          with_threads(kPromoted), with_threads(kOverlapped),
                                          with_threads(kRows), with_threads(kBatch),
-                                         with_threads(kStores), with_threads(kSwapped),
-                                         with_threads(kStreamK),
+                                         with_threads(kStores), with_threads(kRest),
+                                         with_threads(kSwapped), with_threads(kStreamK),
                                          subject("Cluster", TILEWISE_CHECK_TSAN,
                                                  R"("CLUSTER_M":2,"EPILOGUE":1,"VECTOR_C":8)")),
                          name_of);
@@ -248,9 +253,16 @@ TEST(PlantedWgmma, BuffersThatBeginAnewWithEachWorkItem) {
 }
 
 TEST(PlantedWgmma, AResultInAWrongPlaceOfTheBuffer) {
-  expect_found(kStores,
-               changed("wgmma-place-result"_marker, "swizzled<kStored.width()>", "swizzled<0>"),
+  expect_found(
+      kStores,
+      changed("wgmma-place-result"_marker, "swizzled<kStored.swizzle(COLUMNS)>", "swizzled<0>"),
+      {"instead of"});
+}
+
+TEST(PlantedWgmma, TheLastColumnsInAWrongPlaceOrNotStored) {
+  expect_found(kRest, changed("wgmma-stored-rest"_marker, "WGMMA_N - kStored.rest", "0"),
                {"instead of"});
+  expect_found(kRest, removed("wgmma-stored-rest"_marker), {"instead of"});
 }
 
 TEST(PlantedWgmma, RowsWhoseLastElementIsLeftOut) {

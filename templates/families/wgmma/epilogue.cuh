@@ -112,12 +112,26 @@ DEVICE void lay_down(char* to, const Output& out, const Sum (&sums)[WGMMA_N / 2]
   });
 }
 #else
-// Lays down the results of the warp's 16 rows, and of kStored.columns of the right operand, from `first` on, of one
-// instruction.
+// A number of columns, as a type.
+template <int COLUMNS_>
+struct ColumnsOf {
+  static constexpr int COLUMNS = COLUMNS_;
+};
+// Calls each(ColumnsOf<n>, first) for the n columns of the instruction from `first` on that are stored together.
+template <class Each>
+DEVICE void for_stored_columns(const Each& each) {
+  UNROLL_ALL
+  for (int first = 0; first + kStored.columns <= WGMMA_N; first += kStored.columns)
+    each(ColumnsOf<kStored.columns>(), first);
+  if constexpr (kStored.rest > 0) each(ColumnsOf<kStored.rest>(), WGMMA_N - kStored.rest);  //@ wgmma-stored-rest
+}
+
+// Lays down the results of the warp's 16 rows, and of COLUMNS of the right operand, from `first` on, of one instruction.
+template <int COLUMNS>
 DEVICE void lay_down(char* to, const Output& out, const Sum (&sums)[WGMMA_N / 2], int first) {
   const int lane = int(threadIdx.x) % 32, group = lane / 4, in_group = lane % 4;
   const auto place = [&](int row, int column) {
-    return swizzled<kStored.width()>(row * kStored.width() + column * int(sizeof(Result)));  //@ wgmma-place-result
+    return swizzled<kStored.swizzle(COLUMNS)>((row * COLUMNS + column) * int(sizeof(Result)));  //@ wgmma-place-result
   };
   with_scalars(out.scalars, [&](const Scalars& scalars) {
     const Result* rows[2] = {out.row(group), out.row(8 + group)};
@@ -130,22 +144,26 @@ DEVICE void lay_down(char* to, const Output& out, const Sum (&sums)[WGMMA_N / 2]
     };
     if constexpr (sizeof(Result) == 2) {
       UNROLL_ALL
-      for (int j = 0; j < kStored.columns / 8; j += 2) {
+      for (int j = 0; j < COLUMNS / 8; j += 2) {
         unsigned words[4];
         UNROLL_ALL
         for (int q = 0; q < 4; ++q) {
+          if (j + q / 2 >= COLUMNS / 8) break;
           Result results[2];
           results_at(results, j + q / 2, q % 2);
           copy_bits(words[q], results);
         }
         // Matrix q: rows 8 (q % 2) on, columns 8 (q / 2) on.
-        store_matrices<4, false>(to + place(lane % 16, 8 * j + lane / 16 * 8), words);
+        if (j + 1 < COLUMNS / 8)
+          store_matrices<4, false>(to + place(lane % 16, 8 * j + lane / 16 * 8), words);
+        else
+          store_matrices<2, false>(to + place(lane % 16, 8 * j), {words[0], words[1]});
       }
     } else {
       UNROLL_ALL
       for (int half = 0; half < 2; ++half) {
         UNROLL_ALL
-        for (int j = 0; j < kStored.columns / 8; ++j) {
+        for (int j = 0; j < COLUMNS / 8; ++j) {
           Result results[2];
           results_at(results, j, half);
           store_part<2>(reinterpret_cast<Result*>(to + place(8 * half + group, 8 * j + 2 * in_group)), results, 0, 2);
@@ -157,11 +175,11 @@ DEVICE void lay_down(char* to, const Output& out, const Sum (&sums)[WGMMA_N / 2]
 #endif
 
 #if EPILOGUE == 2
-DEVICE void store_box(const WarpTile& to, int column, int row, const char* box) {
+DEVICE void store_box(const WarpTile& to, const TensorMap& map, int column, int row, const char* box) {
 #if BATCHED
-  store_tile(to.args.c_map, column, row, to.work.product, box);
+  store_tile(map, column, row, to.work.product, box);
 #else
-  store_tile(to.args.c_map, column, row, box);
+  store_tile(map, column, row, box);
 #endif
 }
 
@@ -204,7 +222,7 @@ DEVICE void store_by_tma(const WarpTile& to, Sums& sums, char* shared, int& stor
           if (first + row >= WGMMA_N) break;
           UNROLL_ALL
           for (int p = 0; p < kStored.panels(); ++p)
-            store_box(to, column + p * kStored.columns, to.work.row + to.right_of(i) + first + row,
+            store_box(to, to.args.c_maps[0], column + p * kStored.columns, to.work.row + to.right_of(i) + first + row,
                       buffer + p * kStored.panel_bytes() + row * kStored.width());
         }
         stores_commit();
@@ -219,32 +237,34 @@ DEVICE void store_by_tma(const WarpTile& to, Sums& sums, char* shared, int& stor
   char* scratch = scratch_of_warp(shared);
   UNROLL_ALL
   for (int i = 0; i < kInstructions; ++i) {
-    UNROLL_ALL
-    for (int first = 0; first < WGMMA_N; first += kStored.columns) {
+    for_stored_columns([&](auto columns, int first) {
+      constexpr int COLUMNS = decltype(columns)::COLUMNS;
       char* buffer = scratch + stored++ % kStored.kBuffers * kStored.bytes();  //@ wgmma-buffer
       if (int(threadIdx.x) % 32 == 0) stores_read<kStored.kBuffers - 1>();  //@ wgmma-wait-buffer
       warp_barrier();
-      lay_down(buffer, to.part(i, first, kStored.columns), sums[i], first);
+      lay_down<COLUMNS>(buffer, to.part(i, first, COLUMNS), sums[i], first);
       fence_proxy_async();  //@ wgmma-fence-stores
       if (to.scalars.beta != Sum(0)) fence_proxy_async_global();
       warp_barrier();
       if (int(threadIdx.x) % 32 == 0) {
-        store_box(to, to.work.column + to.right_of(i) + first, to.work.row + to.first_left + to.left_of(i), buffer);
+        const TensorMap& map = to.args.c_maps[COLUMNS == kStored.columns ? 0 : kStored.maps() - 1];
+        store_box(to, map, to.work.column + to.right_of(i) + first, to.work.row + to.first_left + to.left_of(i), buffer);
         stores_commit();
       }
-    }
+    });
   }
 }
 #endif
 #else
 // Stores the rows of a buffer. Each lane stores one word of 4 bytes of a row; where a row is not aligned to words, the
 // first word has only some elements of the row, and the row's last elements are stored one by one.
+template <int COLUMNS>
 DEVICE void store_rows_of(const Output& out, const char* buffer) {
-  constexpr int WORD = 4 / int(sizeof(Result)), WORDS = kStored.columns / WORD;
+  constexpr int WORD = 4 / int(sizeof(Result)), WORDS = COLUMNS / WORD;
   const int lane = int(threadIdx.x) % 32;
   const auto result = [&](int row, int column) {
-    const int byte = row * kStored.width() + column * int(sizeof(Result));
-    return *reinterpret_cast<const Result*>(buffer + swizzled<kStored.width()>(byte));
+    const int byte = (row * COLUMNS + column) * int(sizeof(Result));
+    return *reinterpret_cast<const Result*>(buffer + swizzled<kStored.swizzle(COLUMNS)>(byte));
   };
   const auto shift_of = [](const Result* row) {
     return static_cast<int>(reinterpret_cast<unsigned long long>(row) / sizeof(Result) % WORD);  //@ wgmma-row-shift
@@ -265,7 +285,7 @@ DEVICE void store_rows_of(const Output& out, const char* buffer) {
     const int shift = shift_of(to);
     UNROLL_ALL
     for (int e = 1; e < WORD; ++e) {
-      const int column = kStored.columns - e;
+      const int column = COLUMNS - e;
       if (shift >= e && column < out.columns) to[column] = result(lane, column);  //@ wgmma-row-last
     }
   }
@@ -277,14 +297,15 @@ DEVICE void store_rows(const WarpTile& to, Sums& sums, char* shared) {
   char* scratch = reinterpret_cast<char*>(opaque_shared_pointer(reinterpret_cast<float*>(scratch_of_warp(shared))));
   UNROLL_ALL
   for (int i = 0; i < kInstructions; ++i) {
-    UNROLL_ALL
-    for (int first = 0; first < WGMMA_N; first += kStored.columns) {
-      char* buffer = scratch + (i * (WGMMA_N / kStored.columns) + first / kStored.columns) % 2 * kStored.bytes();
-      const Output out = to.part(i, first, kStored.columns);
-      lay_down(buffer, out, sums[i], first);
+    for_stored_columns([&](auto columns, int first) {
+      constexpr int COLUMNS = decltype(columns)::COLUMNS;
+      constexpr int PARTS = WGMMA_N / kStored.columns + (kStored.rest > 0);
+      char* buffer = scratch + (i * PARTS + first / kStored.columns) % 2 * kStored.bytes();
+      const Output out = to.part(i, first, COLUMNS);
+      lay_down<COLUMNS>(buffer, out, sums[i], first);
       warp_barrier();  //@ wgmma-rows-barrier
-      store_rows_of(out, buffer);
-    }
+      store_rows_of<COLUMNS>(out, buffer);
+    });
   }
   warp_barrier();  // the next work item begins with the same buffer
 }

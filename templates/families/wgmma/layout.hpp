@@ -93,15 +93,24 @@ constexpr int largest_part(int whole, int most) {
 
 // What is laid down at a time, to be stored by TMA or row by row; there are two buffers, in turn.
 //
-// A warp lays down 16 rows of `columns` elements of C, swizzled at the row's width. Swapped: a
-// warpgroup lays down up to kMostRows rows of its 64 columns of C, as panels of `columns` columns
-// (at most 128 bytes), and TMA stores boxes of `rows` rows.
+// A warp lays down 16 rows of `columns` elements of C (at most 128 bytes), and where these do not
+// divide the instruction's width, at last of `rest` elements. Swapped: a warpgroup lays down up to
+// kMostRows rows of its 64 columns of C, as panels of `columns` columns (at most 128 bytes), and
+// TMA stores boxes of `rows` rows.
 struct StoredLayout {
   int rows, columns, element;
   bool swapped;
+  int rest;
   static constexpr int kMostRows = 32, kBuffers = 2;
 
   constexpr int width() const { return columns * element; }
+  // Tensor maps of C: a box of one has `columns` columns, of the other `rest`.
+  constexpr int maps() const { return rest > 0 ? 2 : 1; }
+  // TMA's swizzle of rows of so many columns; 0 where it has none of their length.
+  constexpr int swizzle(int of_columns) const {
+    const int bytes = of_columns * element;
+    return bytes == 32 || bytes == 64 || bytes == 128 ? bytes : 0;
+  }
   constexpr int panels() const { return swapped ? 64 / columns : 1; }
   constexpr int panel_bytes() const { return (swapped ? kMostRows : rows) * width(); }
   // A warp's share of a buffer.
@@ -120,8 +129,9 @@ struct EpilogueLayout {
   constexpr StoredLayout stored() const {
     if (swapped)
       return {largest_part(width, StoredLayout::kMostRows), layout::smaller(64, 128 / result),
-              result, true};
-    return {16, largest_part(width, 128 / result), result, false};
+              result, true, 0};
+    const int columns = layout::smaller(width, 128 / result);
+    return {16, columns, result, false, width % columns};
   }
   constexpr int bytes() const {
     if (epilogue >= 2) return StoredLayout::kBuffers * stored().bytes();

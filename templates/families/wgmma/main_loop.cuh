@@ -121,7 +121,7 @@ struct WgmmaArgs : MultiplyArgs {
   int skip;  // 1: copies of tiles skip what is outside of A and B
   TensorMap a_map, b_map;
 #if EPILOGUE == 2
-  TensorMap c_map;
+  TensorMap c_maps[kStored.maps()];
 #endif
 
   DEVICE_MEMBER int products() const {

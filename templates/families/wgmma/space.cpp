@@ -106,10 +106,10 @@ std::vector<Constraint> problem_constraints() {
       constraint(
           "whole_rows_c", {"EPILOGUE", "SWAP_AB", "SPLIT_K", "TILE_M", "TILE_N"},
           "where C is stored by TMA or in rows, SPLIT_K is 1, and a row of the tile a multiple of "
-          "32 bytes; SWAP_AB does not store in rows",
+          "16 bytes; SWAP_AB does not store in rows",
           [](const Wgmma& s, const In&) {
             if (s.epilogue < 2) return true;
-            return s.split == 1 && (s.swap ? s.epilogue == 2 : s.width() * s.result % 32 == 0);
+            return s.split == 1 && (s.swap ? s.epilogue == 2 : s.width() * s.result % 16 == 0);
           }),
       constraint(
           "stores_fit_sums", {"EPILOGUE", "VECTOR_C", "SWAP_AB", "TILE_N"},

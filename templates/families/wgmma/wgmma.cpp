@@ -10,6 +10,7 @@
 namespace tilewise {
 namespace {
 
+using wgmma::StoredLayout;
 using wgmma::Wgmma;
 
 bool supports(const Problem& problem, const DeviceInfo& device) {
@@ -99,8 +100,12 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   const bool tf32 = problem.math == MathMode::tf32;
   shape.maps = {tiles_by_tma(TileMap::Of::a, s.a, tf32 && s.pack_a == Pack::none),
                 tiles_by_tma(TileMap::Of::b, s.b, tf32 && s.pack_b == Pack::none)};
-  if (s.epilogue == 2)
-    shape.maps.push_back({TileMap::Of::c, s.stored().columns, s.stored().rows, s.stored().width()});
+  if (s.epilogue == 2) {
+    const StoredLayout stored = s.stored();
+    for (const int of_box : {stored.columns, stored.rest})
+      if (of_box > 0)
+        shape.maps.push_back({TileMap::Of::c, of_box, stored.rows, stored.swizzle(of_box)});
+  }
   shape.programmatic = has(device.features, Feature::programmatic_launch);
   shape.thread = thread_work(s, problem);
   MultiplyPlan made(problem, std::move(shape));
@@ -206,7 +211,7 @@ KernelTemplate wgmma_template() {
   t.summary = "Hopper's tensor cores, fed by TMA, warp-specialised";
   t.parameters = wgmma::parameters();
   t.constraints = wgmma::constraints();
-  t.revision = 2;
+  t.revision = 3;
   t.supports = supports;
   t.plan = plan;
   t.pipeline_use = [](const Problem& problem, const Configuration& c) {

@@ -88,7 +88,8 @@ KERNEL(kThreads, BLOCKS_PER_SM) wgmma(ARGUMENTS WgmmaArgs args) {
     prefetch_map(args.a_map);
     prefetch_map(args.b_map);
 #if EPILOGUE == 2
-    prefetch_map(args.c_map);
+    prefetch_map(args.c_maps[0]);
+    if (kStored.rest > 0) prefetch_map(args.c_maps[kStored.maps() - 1]);
 #endif
   }
 #if PING_PONG
