@@ -19,6 +19,7 @@ constexpr double kSharedBytesPerCycle = 128;  // of a multiprocessor
 constexpr double kL2BytesPerCycle = 48;       // of L2, for each multiprocessor
 constexpr double kMemoryShare = 0.87;         // of the stated bandwidth, reached by a copy
 constexpr double kOverlap = 2.5;              // exponent of combined()
+constexpr double kStoredBytesPerCycle = 24;   // of C, of a block between two tiles
 constexpr double kLoadCycles = 600;           // latency of a load from global memory
 constexpr double kSharedLoadCycles = 15;      // latency of a load from shared memory
 constexpr double kRoundCycles = 105;          // of a round's barrier
@@ -132,6 +133,16 @@ Round round_of(const Share& share, const Schedule& schedule, double resident,
   return round;
 }
 
+/// Cycles for which a persistent block's units wait for stores of C, where `resident` blocks share
+/// a multiprocessor and a round takes `round` cycles. The last tile's are part of block_cycles().
+double storing_cycles(const Schedule& schedule, double resident, double round) {
+  if (!(schedule.tiles > 1)) return 0;
+  const double meanwhile =
+      schedule.overlapped * schedule.rounds * schedule.imbalance / schedule.tiles * round;
+  const double waited = schedule.tile_bytes / kStoredBytesPerCycle - meanwhile;
+  return waited > 0 ? (schedule.tiles - 1) * waited / resident : 0;
+}
+
 /// Blocks on the busiest multiprocessor, when the device has room for more than `blocks`. Blocks
 /// spread evenly over an idle device. While the previous step still fills the device, they crowd on
 /// the multiprocessors that it leaves first.
@@ -155,15 +166,18 @@ Need waves_of(const LaunchStep& step, const LaunchStep* before, const StepCost& 
                       full_waves * cost.resident_blocks * device.multiprocessors;
   const Round full = round_of(share, step.schedule, cost.resident_blocks, device);
   add(full, full_waves * rounds);
-  Need all{full_waves * (block_cycles(step, cost.resident_blocks) + rounds * full.need.amount),
-           full.need.limit};
+  const auto cycles = [&](const Round& round, double resident) {
+    return block_cycles(step, resident) + rounds * round.need.amount +
+           storing_cycles(step.schedule, resident, round.need.amount);
+  };
+  Need all{full_waves * cycles(full, cost.resident_blocks), full.need.limit};
   if (!(rest > 0)) return all;
   // In the last wave multiprocessors have fewer blocks, which run faster.
   const double fewer =
       busiest_of(rest, step, full_waves > 0 ? nullptr : before, cost.resident_blocks, device);
   const Round tail = round_of(share, step.schedule, fewer, device);
   add(tail, rounds);
-  all.amount += block_cycles(step, fewer) + rounds * tail.need.amount;
+  all.amount += cycles(tail, fewer);
   if (full_waves == 0) all.limit = tail.need.limit;
   return all;
 }

@@ -220,6 +220,9 @@ void fields(Visit& visit, Some<Schedule> auto& x) {
   visit("resident_blocks", x.resident_blocks);
   visit("imbalance", x.imbalance);
   visit("working", x.working);
+  visit("tiles", x.tiles);
+  visit("tile_bytes", x.tile_bytes);
+  visit("overlapped", x.overlapped);
 }
 
 template <class Visit>

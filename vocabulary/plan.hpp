@@ -91,7 +91,10 @@ struct Schedule {
   int registers = 32;       ///< per thread, estimated
   int resident_blocks = 1;  ///< blocks per multiprocessor that the kernel is compiled for
   double imbalance = 1;     ///< rounds of the busiest block over the average
-  double working = 1;       ///< share of a block's warps that multiply a tile
+  double working = 1;       ///< share of a block's warps that multiply
+  double tiles = 1;         ///< of C, of the busiest block, which stores each before the next one
+  double tile_bytes = 0;    ///< of C or of partial sums, that a block stores of a tile
+  double overlapped = 0;    ///< tiles that other warps multiply while one is stored
   auto operator<=>(const Schedule&) const = default;
 };
 

@@ -40,6 +40,9 @@ void state_multiply_work(LaunchStep& step, const Problem& problem, const Multipl
   schedule.registers = thread.registers;
   schedule.resident_blocks = thread.resident_blocks;
   schedule.working = thread.working;
+  schedule.overlapped = thread.overlapped;
+  schedule.tile_bytes = double(shape.tile_m) * shape.tile_n *
+                        bytes_of(shape.splits > 1 ? problem.accumulator : problem.c.type);
 
   Work& work = step.work;
   work.flops = flops_of(problem);
@@ -310,9 +313,12 @@ Plan MultiplyPlan::finish() {
   if (problem_.m == 0 || problem_.n == 0) return {};
   add_tensor_maps(plan_, multiply_, problem_, shape_);
   state_multiply_work(multiply_, problem_, shape_);
-  if (multiply_.grid.x != blocks_)  // on average
-    multiply_.schedule.rounds *= double(blocks_) / multiply_.grid.x;
+  if (multiply_.grid.x != blocks_) {  // on average
+    multiply_.schedule.tiles = double(blocks_) / multiply_.grid.x;
+    multiply_.schedule.rounds *= multiply_.schedule.tiles;
+  }
   multiply_.schedule.imbalance = imbalance_;
+  multiply_.schedule.tiles *= imbalance_;
   plan_.steps.push_back(std::move(multiply_));
   for (LaunchStep& step : after_) plan_.steps.push_back(std::move(step));
   if (shape_.splits > 1) plan_.steps.push_back(reduce_step(problem_, partial_, shape_.splits));

@@ -41,6 +41,7 @@ struct ThreadWork {
   int registers = 32;               ///< estimated
   int resident_blocks = 1;          ///< Schedule's
   double working = 1;               ///< Schedule's
+  double overlapped = 0;            ///< Schedule's
 };
 
 /// "4 warps share its k"; empty for one.

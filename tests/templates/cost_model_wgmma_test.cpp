@@ -38,6 +38,29 @@ TEST(CostModelOfWgmma, BlocksOfAClusterStartLater) {
   EXPECT_GT(estimate(plan, h200()).seconds, alone + 0.3e-6);
 }
 
+// nn 8192 x 8192 x 512 with tiles of 128 x 128: each block stores 31 tiles of C.
+TEST(CostModelOfWgmma, ConsumersThatTakeTurnsStoreWhileTheyMultiply) {
+  const auto seconds = [](int ping_pong, std::int64_t k) {
+    const Problem problem =
+        test::with_kind(test::make_problem(Layout::nn, 8192, 8192, k, 16),
+                        *find_product_kind(DType::bf16, DType::bf16, MathMode::strict));
+    const KernelTemplate& kernel = find_template("wgmma");
+    Configuration configuration = kernel.default_configuration(problem, h200());
+    for (const auto& [name, value] :
+         {std::pair{"TILE_M", 128}, {"TILE_N", 128}, {"CONSUMERS", 2}, {"PING_PONG", ping_pong}})
+      configuration.set(name, value);
+    EXPECT_EQ(rejection(kernel, problem, configuration, h200()), "");
+    const Plan plan = kernel.plan(problem, configuration, h200());
+    const Schedule& schedule = plan.steps.back().schedule;
+    EXPECT_DOUBLE_EQ(schedule.tiles, 32) << "of the busiest block";
+    EXPECT_DOUBLE_EQ(schedule.tile_bytes, 128 * 128 * 2);
+    return estimate(plan, h200()).seconds;
+  };
+  EXPECT_LT(1.15 * seconds(1, 512), seconds(0, 512));
+  // The longer the main loop, the less the stores count.
+  EXPECT_LT(seconds(0, 8192) / seconds(1, 8192), 1.05);
+}
+
 // Consumers that take turns multiply one tile each, so the tile takes a consumer's own time.
 TEST(CostModelOfWgmma, ConsumersThatTakeTurnsAreNoFasterOnATile) {
   for (const int consumers : {2, 3})

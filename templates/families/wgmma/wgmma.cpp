@@ -34,10 +34,12 @@ constexpr double kStageSlots = 20;
 constexpr double kStore = 1.7, kStagedStore = 2.5, kTmaStore = 0.5, kRowStore = 0.7, kShifted = 3.2;
 constexpr double kStagedSum = 1.5, kLaidDownSum = 0.3;
 
-ThreadWork thread_work(const Wgmma& s, const Problem& problem) {
+/// tiles: of the busiest block.
+ThreadWork thread_work(const Wgmma& s, const Problem& problem, std::int64_t tiles) {
   ThreadWork thread;
   const double steps = s.steps();
-  // Of the block's threads those that multiply a tile.
+  // Of the block's threads those that multiply a tile, or with PING_PONG one of the tiles under
+  // way.
   const double share = s.readers() * 128.0 / s.threads();
   const double sums = share * s.sums();
   // The instruction reads both operands from shared memory.
@@ -59,7 +61,11 @@ ThreadWork thread_work(const Wgmma& s, const Problem& problem) {
   thread.multiply_add_rate = kRate * 2 / s.element / s.products();
   thread.registers = s.register_layout().at_launch();
   thread.resident_blocks = s.blocks;
-  thread.working = share;
+  // A warpgroup issues the products of a tile of k before those of the last one are complete: half
+  // of their time is hidden, as where two warpgroups share them.
+  thread.working = std::max(2, s.readers()) * 128.0 / s.threads();
+  if (s.ping_pong)
+    thread.overlapped = static_cast<double>(std::min<std::int64_t>(s.consumers, tiles) - 1);
   return thread;
 }
 
@@ -107,11 +113,11 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
         shape.maps.push_back({TileMap::Of::c, of_box, stored.rows, stored.swizzle(of_box)});
   }
   shape.programmatic = has(device.features, Feature::programmatic_launch);
-  shape.thread = thread_work(s, problem);
-  MultiplyPlan made(problem, std::move(shape));
-  if (is_batched(problem)) made.add_argument({Argument::Kind::integer32, problem.batch});
   const std::int64_t items =
       ceil_div(problem.m, rows) * ceil_div(problem.n, columns) * s.split * problem.batch;
+  shape.thread = thread_work(s, problem, ceil_div(items, s.resident(device)));
+  MultiplyPlan made(problem, std::move(shape));
+  if (is_batched(problem)) made.add_argument({Argument::Kind::integer32, problem.batch});
   if (s.stream_k) {
     const StreamK stream_k = s.stream_k_of(problem, device);
     made.set_blocks(
