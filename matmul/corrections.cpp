@@ -57,9 +57,9 @@ std::vector<int> features_of(const Candidate& candidate, const Problem& p, const
   return features;
 }
 
-/// Hash of a few estimates of products of this kind on a GPU with this key. It changes with the
-/// model and with the plans, but not with the clocks of one board.
-std::string fingerprint(Problem problem, const DeviceInfo& of) {
+/// Hash of a few estimates of a template for products of this kind on a GPU with this key. It
+/// changes with the model and with the plans, but not with the clocks of one board.
+std::string fingerprint(const KernelTemplate& kernel, Problem problem, const DeviceInfo& of) {
   const DeviceInfo device = nominal_from_key(gpu_key(of));
   std::string text;
   for (const std::int64_t size : {64, 1000, 4096}) {
@@ -67,23 +67,23 @@ std::string fingerprint(Problem problem, const DeviceInfo& of) {
     problem.batch = 1;
     set_layout(problem, Layout::nn);
     set_alignment(problem, natural_alignment(problem));
-    for (const KernelTemplate& kernel : catalog()) {
-      if (!kernel.supports(problem, device)) continue;
-      const Configuration configuration = kernel.default_configuration(problem, device);
-      if (!rejection(kernel, problem, configuration, device).empty()) continue;
-      const Cost cost = estimate(kernel.plan(problem, configuration, device), device);
-      text += kernel.name + " " + std::to_string(std::llround(cost.seconds * 1e12)) + "\n";
-    }
+    if (!kernel.supports(problem, device)) continue;
+    const Configuration configuration = kernel.default_configuration(problem, device);
+    if (!rejection(kernel, problem, configuration, device).empty()) continue;
+    const Cost cost = estimate(kernel.plan(problem, configuration, device), device);
+    text += std::to_string(std::llround(cost.seconds * 1e12)) + "\n";
   }
   return hash_text(text);
 }
 
-/// Identifies the parameters and the revision that a template's trees are fitted to.
-Json identity_of(const KernelTemplate& kernel) {
+/// Identifies the parameters, the revision and the estimates that a template's trees are fitted to.
+Json identity_of(const KernelTemplate& kernel, const std::string& estimates) {
   Json names = Json::array();
   for (const Parameter& parameter : kernel.parameters) names.push_back(parameter.name);
   std::sort(names.begin(), names.end());
-  return {{"revision", launch_revision(kernel)}, {"parameters", std::move(names)}};
+  return {{"revision", launch_revision(kernel)},
+          {"parameters", std::move(names)},
+          {"estimates", estimates}};
 }
 
 }  // namespace
@@ -107,11 +107,13 @@ Corrections Corrections::fit(std::span<const Sample> samples, const DeviceInfo& 
         {features_of(sample.candidate, sample.problem, cost), std::clamp(error, -kMost, kMost), 1});
   }
   if (problems.size() < kLeastProblems) return corrections;
-  corrections.model_ = fingerprint(samples.front().problem, device);
   std::mt19937_64 generator(1);
-  for (const auto& [name, of_template] : rows)
-    if (of_template.size() >= kLeastSamples)
-      corrections.of_template_[name].fit(of_template, generator, kTrees);
+  for (const auto& [name, of_template] : rows) {
+    if (of_template.size() < kLeastSamples) continue;
+    OfTemplate& fitted = corrections.of_template_[name];
+    fitted.trees.fit(of_template, generator, kTrees);
+    fitted.estimates = fingerprint(find_template(name), samples.front().problem, device);
+  }
   return corrections;
 }
 
@@ -151,19 +153,19 @@ bool Corrections::has(const std::string& kernel_template) const {
 
 double Corrections::factor(const Candidate& candidate, const Problem& problem,
                            const Cost& cost) const {
-  const auto trees = of_template_.find(candidate.kernel_template);
-  if (trees == of_template_.end() || !(cost.seconds > 0)) return 1;
-  return std::exp(std::clamp(trees->second(features_of(candidate, problem, cost)), -kMost, kMost));
+  const auto fitted = of_template_.find(candidate.kernel_template);
+  if (fitted == of_template_.end() || !(cost.seconds > 0)) return 1;
+  return std::exp(
+      std::clamp(fitted->second.trees(features_of(candidate, problem, cost)), -kMost, kMost));
 }
 
 std::vector<std::uint8_t> Corrections::to_bytes() const {
-  Json json = {{"model", model_},
-               {"samples", samples_},
+  Json json = {{"samples", samples_},
                {"accuracy", {accuracy_.problems, accuracy_.median, accuracy_.ninth_decile}},
                {"templates", Json::object()}};
-  for (const auto& [name, trees] : of_template_) {
-    Json& one = json["templates"][name] = identity_of(find_template(name));
-    one["trees"] = Json::binary(trees.to_bytes());
+  for (const auto& [name, fitted] : of_template_) {
+    Json& one = json["templates"][name] = identity_of(find_template(name), fitted.estimates);
+    one["trees"] = Json::binary(fitted.trees.to_bytes());
   }
   return Json::to_cbor(json);
 }
@@ -173,23 +175,24 @@ Corrections Corrections::from_bytes(std::span<const std::uint8_t> bytes, const P
   Corrections corrections;
   try {
     const Json json = Json::from_cbor(bytes);
-    json.at("model").get_to(corrections.model_);
     json.at("samples").get_to(corrections.samples_);
     const Json& accuracy = json.at("accuracy");
     accuracy.at(0).get_to(corrections.accuracy_.problems);
     accuracy.at(1).get_to(corrections.accuracy_.median);
     accuracy.at(2).get_to(corrections.accuracy_.ninth_decile);
-    if (corrections.model_ != fingerprint(kind, device)) return corrections;
     for (const auto& [name, one] : json.at("templates").items()) {
       const KernelTemplate* kernel = known_template(name);
       if (!kernel) continue;
-      const Json identity = identity_of(*kernel);
-      if (one.at("revision") != identity["revision"] ||
-          one.at("parameters") != identity["parameters"])
-        continue;
+      const std::string estimates = fingerprint(*kernel, kind, device);
+      const Json identity = identity_of(*kernel, estimates);
       const std::vector<std::uint8_t>& trees = one.at("trees").get_binary();
-      corrections.of_template_[name] =
-          BoostedTrees::from_bytes(trees, kSizeFeatures + kernel->parameters.size());
+      const bool equal = std::all_of(
+          identity.items().begin(), identity.items().end(), [&one = one](const auto& field) {
+            return one.contains(field.key()) && one.at(field.key()) == field.value();
+          });
+      if (!equal) continue;
+      corrections.of_template_[name] = {
+          BoostedTrees::from_bytes(trees, kSizeFeatures + kernel->parameters.size()), estimates};
     }
   } catch (const Json::exception& error) {
     throw Error(ErrorKind::invalid_argument, std::string("bad corrections: ") + error.what());

@@ -52,17 +52,19 @@ class Corrections {
 
   /// Serialises the corrections for the database.
   std::vector<std::uint8_t> to_bytes() const;
-  /// The inverse of to_bytes(). Leaves out templates whose launch revision or parameters have
-  /// changed, and all templates if the cost model's estimates have changed. Throws
-  /// Error(invalid_argument) for other bytes.
+  /// The inverse of to_bytes(). Leaves out templates whose launch revision, parameters or estimates
+  /// by the cost model have changed. Throws Error(invalid_argument) for other bytes.
   static Corrections from_bytes(std::span<const std::uint8_t> bytes, const Problem& kind,
                                 const DeviceInfo& device);
 
  private:
-  std::string model_;  ///< fingerprint of the cost model's estimates
+  struct OfTemplate {
+    BoostedTrees trees;
+    std::string estimates;  ///< their fingerprint
+  };
   std::size_t samples_ = 0;
   Accuracy accuracy_;
-  std::map<std::string, BoostedTrees> of_template_;
+  std::map<std::string, OfTemplate> of_template_;
 };
 
 }  // namespace tilewise

@@ -194,7 +194,13 @@ TEST(Corrections, OfAnotherCostModelOrTemplateAreNotUsed) {
     return Corrections::from_bytes(nlohmann::json::to_cbor(json), kind, device()).empty();
   };
   EXPECT_FALSE(changed([](nlohmann::json&) {}));
-  EXPECT_TRUE(changed([](nlohmann::json& json) { json["model"] = "of a newer version"; }));
+  EXPECT_TRUE(changed([](nlohmann::json& json) {
+    json["templates"]["simt"]["estimates"] = "of a newer cost model";
+  }));
+  EXPECT_TRUE(changed([](nlohmann::json& json) {
+    json["templates"]["simt"].erase("estimates");  // an earlier version's
+    json["model"] = "of all templates";
+  }));
   EXPECT_TRUE(changed(
       [](nlohmann::json& json) { json["templates"]["simt"]["revision"] = "simt.99 plan.99"; }));
   EXPECT_TRUE(changed(
