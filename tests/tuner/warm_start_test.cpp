@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "matmul/portfolio.hpp"
+#include "tests/support/problems.hpp"
 #include "tests/tuner/fake_tuning.hpp"
 
 namespace tilewise::warm_start_test {
@@ -115,6 +116,24 @@ TEST(ShippedCandidates, HaveTheWinnersOfTheVerySize) {
     };
     EXPECT_TRUE(std::any_of(records.begin(), records.end(), is_there)) << size;
   }
+}
+
+// The portfolios have no f16 product of this size with transposed operands, but one of bf16.
+TEST(ShippedCandidates, HaveTheWinnersOfTheOther16BitFloat) {
+  const DeviceInfo device = nominal_device({9, 0, true});
+  const auto with_type = [](DType type) {
+    return test::with_kind(test::make_problem(Layout::tn, 1024, 1024, 1024, 16),
+                           *find_product_kind(type, type, MathMode::strict));
+  };
+  const Problem bf16 = with_type(DType::bf16), f16 = with_type(DType::f16);
+  const std::vector<Candidate> candidates = shipped(f16, device);
+  const std::vector<Record> records = portfolios_of_capability(device);
+  EXPECT_TRUE(std::none_of(records.begin(), records.end(),
+                           [&](const Record& record) { return record.problem == f16; }));
+  EXPECT_TRUE(std::any_of(records.begin(), records.end(), [&](const Record& record) {
+    return record.problem == bf16 &&
+           std::find(candidates.begin(), candidates.end(), record.candidate) != candidates.end();
+  }));
 }
 
 TEST(ShippedCandidates, AreNoneOnOtherCapabilitiesAndOnTheCpu) {

@@ -14,8 +14,8 @@ std::vector<Candidate> transferred_candidates(const Database& database, const Se
                                               const std::string& gpu);
 
 /// The shipped candidates for GPUs of the device's capability (matmul/portfolio.hpp) that are
-/// expected to be fastest for the space's problem: at most six, fastest first. None where the
-/// device has no cost model.
+/// expected to be fastest for the space's problem, or for the same product of the other 16-bit
+/// float: at most six, fastest first. None where the device has no cost model.
 std::vector<Candidate> shipped_candidates(const Database& database, const SearchSpace& space);
 
 }  // namespace tilewise
