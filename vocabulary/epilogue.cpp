@@ -1,0 +1,560 @@
+#include "vocabulary/epilogue.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <numbers>
+#include <utility>
+
+#include "tilewise/error.hpp"
+#include "vocabulary/decimal.hpp"
+#include "vocabulary/hash.hpp"
+#include "vocabulary/text.hpp"
+
+namespace tilewise {
+namespace {
+
+using Op = EpilogueOp;
+using Over = EpilogueOver;
+using Use = EpilogueUse;
+
+struct Function {
+  std::string_view name;
+  Op op;
+  std::size_t arguments;
+};
+constexpr Function kFunctions[] = {{"min", Op::minimum, 2},
+                                   {"max", Op::maximum, 2},
+                                   {"where", Op::where, 3},
+                                   {"abs", Op::absolute, 1},
+                                   {"sqrt", Op::square_root, 1},
+                                   {"rsqrt", Op::reciprocal_root, 1},
+                                   {"exp", Op::exponential, 1},
+                                   {"log", Op::logarithm, 1},
+                                   {"tanh", Op::hyperbolic_tangent, 1},
+                                   {"erf", Op::error_function, 1},
+                                   {"sigmoid", Op::sigmoid, 1},
+                                   {"silu", Op::silu, 1},
+                                   {"relu", Op::relu, 1},
+                                   {"gelu", Op::gelu, 1},
+                                   {"gelu_tanh", Op::gelu_tanh, 1}};
+constexpr std::string_view kClamp = "clamp", kSum = "sum", kAcc = "acc";
+
+struct Operator {
+  std::string_view sign;
+  Op op;
+  int level;   // how tightly it binds
+  bool swaps;  // its arguments are read in the other order
+};
+constexpr Operator kOperators[] = {{"<=", Op::less_or_equal, 0, false},
+                                   {">=", Op::less_or_equal, 0, true},
+                                   {"==", Op::equal, 0, false},
+                                   {"!=", Op::not_equal, 0, false},
+                                   {"<", Op::less, 0, false},
+                                   {">", Op::less, 0, true},
+                                   {"+", Op::add, 1, false},
+                                   {"-", Op::subtract, 1, false},
+                                   {"*", Op::multiply, 2, false},
+                                   {"/", Op::divide, 2, false}};
+constexpr int kHighestLevel = 2;
+
+bool is_comparison(Op op) { return op >= Op::less && op <= Op::not_equal; }
+bool is_commutative(Op op) {
+  return op == Op::add || op == Op::multiply || op == Op::minimum || op == Op::maximum ||
+         op == Op::equal || op == Op::not_equal;
+}
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+const Function* find_function(std::string_view name) {
+  const auto* found = std::find_if(std::begin(kFunctions), std::end(kFunctions),
+                                   [&](const Function& f) { return f.name == name; });
+  return found == std::end(kFunctions) ? nullptr : found;
+}
+bool is_taken(std::string_view name) {
+  return find_function(name) || name == kClamp || name == kSum || name == kAcc || name == "i" ||
+         name == "j";
+}
+
+std::string_view index_text(Over over) {
+  constexpr std::array<std::string_view, 4> texts{"", "[i]", "[j]", "[i,j]"};
+  return texts.at(static_cast<std::size_t>(over));
+}
+
+/// Reads a text into nodes, each once. Operands are numbered as the text names them.
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : text_(text) {}
+
+  NamedEpilogue read() {
+    if (text_.size() > kMostText)
+      fail_at(kMostText, "is too far behind", std::to_string(kMostText) + " characters");
+    for (skip_blanks(); !ended(); skip_blanks()) {
+      if (c_) fail("is behind the last expression", "nothing");
+      statement();
+      if (!take(";") && !ended()) fail("is unexpected", "an operator, ; or the end");
+    }
+    if (!c_) fail("is too early", "a last expression, which is the value of C");
+    for (const auto& [named, part] : parts_)
+      if (!part.used) fail_at(part.at, "is never used", "a part that a later statement uses");
+    read_.form.c = *c_;
+    return std::move(read_);
+  }
+
+ private:
+  std::string_view text_;
+  std::size_t at_ = 0, depth_ = 0;
+  NamedEpilogue read_;
+  struct Part {
+    std::size_t node, at;
+    bool used = false;
+  };
+  std::map<std::string, Part, std::less<>> parts_;  // by name
+  std::optional<std::size_t> c_;
+
+  static constexpr std::size_t kMostDepth = 100, kMostText = 4096;
+
+  /// Points at the place where the text goes wrong.
+  [[noreturn]] void fail_at(std::size_t at, const std::string& what, std::string_view allowed) {
+    std::size_t end = at;
+    while (end < text_.size() && (is_letter(text_[end]) || is_digit(text_[end]))) ++end;
+    if (end == at && at < text_.size()) ++end;
+    const std::string token =
+        at < text_.size() ? "'" + std::string(text_.substr(at, end - at)) + "'" : "the end";
+    throw Error(ErrorKind::invalid_argument, "epilogue \"" + std::string(text_) + "\": " + token +
+                                                 " at character " + std::to_string(at + 1) + " " +
+                                                 what + "; allowed is " + std::string(allowed));
+  }
+  [[noreturn]] void fail(const std::string& what, std::string_view allowed) {
+    fail_at(at_, what, allowed);
+  }
+
+  bool ended() const { return at_ >= text_.size(); }
+  void skip_blanks() {
+    while (!ended() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n')) ++at_;
+  }
+  bool take(std::string_view sign) {
+    skip_blanks();
+    if (text_.substr(at_, sign.size()) != sign) return false;
+    at_ += sign.size();
+    return true;
+  }
+  void require(std::string_view sign) {
+    if (!take(sign)) fail("is unexpected", sign);
+  }
+  std::string name() {
+    skip_blanks();
+    const std::size_t begin = at_;
+    while (!ended() && (is_letter(text_[at_]) || (at_ > begin && is_digit(text_[at_])))) ++at_;
+    return std::string(text_.substr(begin, at_ - begin));
+  }
+
+  Over index() {
+    if (!take("[")) return Over::all;
+    const bool rows = take("i");
+    if (rows && take("]")) return Over::rows;
+    if (rows) require(",");
+    require("j");
+    require("]");
+    return rows ? Over::elements : Over::columns;
+  }
+
+  void statement() {
+    const std::size_t begin = at_;
+    const std::string named = name();
+    const Over over = named.empty() ? Over::all : index();
+    const bool assigns = !named.empty() && take("=") && text_.substr(at_, 1) != "=";
+    if (!assigns) {
+      at_ = begin;
+      c_ = value();
+      return;
+    }
+    if (is_taken(named)) fail_at(begin, "is a word of the language", "another name");
+    if (over == Over::all) {
+      const std::size_t node = value();
+      if (parts_.contains(named) || slot(named)) fail_at(begin, "is used before", "a new name");
+      parts_.emplace(named, Part{node, begin});
+      return;
+    }
+    skip_blanks();
+    const std::size_t before = at_;
+    const bool sums = name() == kSum && take("(");
+    if (!sums) at_ = before;
+    if (over == Over::rows || (over == Over::columns) != sums)
+      fail_at(begin, "cannot be written so", "name[i,j] = x, or name[j] = sum(x)");
+    const std::size_t node = value();
+    if (sums) require(")");
+    if (parts_.contains(named) || slot(named)) fail_at(begin, "is used before", "a new name");
+    add_operand(begin, named, {over, sums ? Use::summed : Use::written, node});
+  }
+
+  std::optional<std::size_t> slot(std::string_view name) const { return read_.slot_of(name); }
+
+  std::size_t add_operand(std::size_t at, const std::string& named, EpilogueOperand operand) {
+    if (read_.names.size() == Epilogue::kMostOperands)
+      fail_at(at, "is an operand too many", std::to_string(Epilogue::kMostOperands));
+    read_.names.push_back(named);
+    read_.form.operands.push_back(operand);
+    return read_.names.size() - 1;
+  }
+
+  /// The node's place; an equal node is there once.
+  std::size_t node(EpilogueNode made) {
+    auto& nodes = read_.form.nodes;
+    const auto found = std::find(nodes.begin(), nodes.end(), made);
+    if (found != nodes.end()) return static_cast<std::size_t>(found - nodes.begin());
+    if (nodes.size() == Epilogue::kMostNodes)
+      fail("makes the epilogue too long", std::to_string(Epilogue::kMostNodes) + " operations");
+    nodes.push_back(std::move(made));
+    return nodes.size() - 1;
+  }
+  std::size_t number(double value) { return node({Op::number, value, 0, {}}); }
+  std::size_t apply(Op op, std::vector<std::size_t> x) { return node({op, 0, 0, std::move(x)}); }
+
+  std::size_t value() {
+    skip_blanks();
+    const std::size_t begin = at_;
+    const std::size_t made = expression(0);
+    if (is_comparison(read_.form.nodes[made].op))
+      fail_at(begin, "begins a condition", "a condition as the first argument of where() only");
+    return made;
+  }
+  std::size_t condition() {
+    skip_blanks();
+    const std::size_t begin = at_;
+    const std::size_t made = expression(0);
+    if (!is_comparison(read_.form.nodes[made].op))
+      fail_at(begin, "begins no condition", "x < y, <=, >, >=, == or !=");
+    return made;
+  }
+
+  const Operator* take_operator(int level) {
+    skip_blanks();
+    for (const Operator& one : kOperators)
+      if (text_.substr(at_, one.sign.size()) == one.sign) {
+        if (one.level != level) return nullptr;
+        at_ += one.sign.size();
+        return &one;
+      }
+    return nullptr;
+  }
+
+  std::size_t expression(int level) {
+    if (level > kHighestLevel) return factor();
+    std::size_t left = expression(level + 1);
+    while (const Operator* found = take_operator(level)) {
+      skip_blanks();
+      if (is_comparison(read_.form.nodes[left].op))
+        fail("follows a condition", "one comparison, as the first argument of where()");
+      const std::size_t right = expression(level + 1);
+      left = found->swaps ? apply(found->op, {right, left}) : apply(found->op, {left, right});
+    }
+    return left;
+  }
+
+  std::size_t factor() {
+    if (++depth_ > kMostDepth) fail("is nested too deeply", std::to_string(kMostDepth) + " levels");
+    const std::size_t made = unguarded_factor();
+    --depth_;
+    return made;
+  }
+  std::size_t unguarded_factor() {
+    if (take("-")) {
+      const std::size_t made = factor();
+      const EpilogueNode& of = read_.form.nodes[made];
+      return of.op == Op::number ? number(-of.value) : apply(Op::negate, {made});
+    }
+    if (take("(")) {
+      const std::size_t made = value();
+      require(")");
+      return made;
+    }
+    skip_blanks();
+    const std::size_t begin = at_;
+    if (!ended() && (is_digit(text_[at_]) || text_[at_] == '.')) return literal();
+    const std::string named = name();
+    if (named.empty()) fail("is unexpected", "a number, a name, a function, - or (");
+    if (take("(")) return call(begin, named);
+    if (named == kAcc) return node({});
+    if (is_taken(named)) fail_at(begin, "is a word of the language", "an operand's name");
+    const Over over = index();
+    if (const auto part = parts_.find(named); part != parts_.end()) {
+      if (over != Over::all) fail_at(begin, "is a part, which has no index", "its name alone");
+      part->second.used = true;
+      return part->second.node;
+    }
+    std::optional<std::size_t> known = slot(named);
+    if (known && read_.form.operands[*known] != EpilogueOperand{over, Use::read, 0})
+      fail_at(begin, "is used in two ways", "one index for each operand, which is read or written");
+    if (!known) known = add_operand(begin, named, {over, Use::read, 0});
+    return node({Op::operand, 0, *known, {}});
+  }
+
+  std::size_t literal() {
+    const std::size_t begin = at_;
+    while (!ended() && (is_digit(text_[at_]) || text_[at_] == '.' || is_letter(text_[at_]) ||
+                        ((text_[at_] == '-' || text_[at_] == '+') &&
+                         (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E'))))
+      ++at_;
+    const auto value = number_in<double>(text_.substr(begin, at_ - begin));
+    if (!value || !std::isfinite(*value)) fail_at(begin, "is no number", "1, 0.5 or 1e-3");
+    return number(*value);
+  }
+
+  std::size_t call(std::size_t begin, const std::string& named) {
+    const Function* function = find_function(named);
+    if (!function && named != kClamp)
+      fail_at(begin, "is no function",
+              join(kFunctions, ", ", [](const Function& f) { return f.name; }) + ", clamp");
+    std::vector<std::size_t> x;
+    const std::size_t wanted = function ? function->arguments : 3;
+    while (x.size() < wanted) {
+      if (!x.empty()) require(",");
+      x.push_back(function && function->op == Op::where && x.empty() ? condition() : value());
+    }
+    require(")");
+    if (function) return apply(function->op, std::move(x));
+    return apply(Op::minimum, {apply(Op::maximum, {x[0], x[1]}), x[2]});
+  }
+};
+
+/// The normal form: commutative arguments are ordered by hashes that do not depend on names, then
+/// nodes and operands are numbered as they are reached from the results.
+class Normaliser {
+ public:
+  explicit Normaliser(const NamedEpilogue& from) : from_(from) {
+    for (const EpilogueNode& node : from.form.nodes) {
+      std::vector<std::string> x;
+      for (const std::size_t place : node.x) x.push_back(hashes_[place]);
+      if (is_commutative(node.op)) std::sort(x.begin(), x.end());
+      std::string text = std::to_string(static_cast<int>(node.op)) + "(" + join(x) + ")";
+      if (node.op == Op::number) text += in_shortest_form(node.value);
+      if (node.op == Op::operand) text += index_text(from.form.operands[node.slot].over);
+      hashes_.push_back(hash_text(text));
+    }
+    places_.resize(from.form.nodes.size());
+    slots_.resize(from.names.size());
+  }
+
+  NamedEpilogue normal() {
+    std::vector<std::size_t> written;
+    for (std::size_t slot = 0; slot < from_.names.size(); ++slot)
+      if (from_.form.operands[slot].use != Use::read) written.push_back(slot);
+    std::stable_sort(written.begin(), written.end(), [&](std::size_t x, std::size_t y) {
+      const EpilogueOperand &of_x = from_.form.operands[x], &of_y = from_.form.operands[y];
+      return std::pair(of_x.use, hashes_[of_x.node]) < std::pair(of_y.use, hashes_[of_y.node]);
+    });
+    for (const std::size_t slot : written) {
+      const std::size_t node = place(from_.form.operands[slot].node);
+      add_operand(slot);
+      made_.form.operands.back().node = node;
+    }
+    made_.form.c = place(from_.form.c);
+    return std::move(made_);
+  }
+
+ private:
+  const NamedEpilogue& from_;
+  std::vector<std::string> hashes_;                 // of nodes, by place in the text
+  std::vector<std::optional<std::size_t>> places_;  // in the normal form
+  std::vector<std::optional<std::size_t>> slots_;
+  NamedEpilogue made_;
+
+  std::size_t add_operand(std::size_t slot) {
+    if (!slots_[slot]) {
+      slots_[slot] = made_.names.size();
+      made_.names.push_back(from_.names[slot]);
+      made_.form.operands.push_back(from_.form.operands[slot]);
+    }
+    return *slots_[slot];
+  }
+  std::size_t place(std::size_t node) {
+    if (places_[node]) return *places_[node];
+    EpilogueNode made = from_.form.nodes[node];
+    const bool commutative = is_commutative(made.op);
+    const auto by_hash = [&](std::size_t x, std::size_t y) { return hashes_[x] < hashes_[y]; };
+    if (commutative) std::stable_sort(made.x.begin(), made.x.end(), by_hash);
+    const bool alike = commutative && hashes_[made.x[0]] == hashes_[made.x[1]];
+    for (std::size_t& x : made.x) x = place(x);
+    if (alike) std::sort(made.x.begin(), made.x.end());
+    if (made.op == Op::operand) made.slot = add_operand(made.slot);
+    auto& nodes = made_.form.nodes;
+    const auto found = std::find(nodes.begin(), nodes.end(), made);
+    places_[node] = static_cast<std::size_t>(found - nodes.begin());
+    if (found == nodes.end()) nodes.push_back(std::move(made));
+    return *places_[node];
+  }
+};
+
+/// Writes nodes that are used once within their use, and others as parts t0, t1, ...
+class Writer {
+ public:
+  explicit Writer(const Epilogue& epilogue)
+      : epilogue_(epilogue), uses_(epilogue.nodes.size()), texts_(epilogue.nodes.size()) {
+    for (const EpilogueNode& node : epilogue.nodes)
+      for (const std::size_t x : node.x) ++uses_[x];
+    for (const EpilogueOperand& operand : epilogue.operands)
+      if (operand.use != Use::read) ++uses_[operand.node];
+    ++uses_[epilogue.c];
+  }
+
+  std::string text() {
+    std::size_t next = 0;  // operand that is written
+    std::string all;
+    int parts = 0;
+    for (std::size_t n = 0; n < epilogue_.nodes.size(); ++n) {
+      texts_[n] = text_of(epilogue_.nodes[n]);
+      if (uses_[n] > 1 && !epilogue_.nodes[n].x.empty()) {
+        const std::string part = "t" + std::to_string(parts++);
+        all += part + "=" + texts_[n] + ";";
+        texts_[n] = part;
+      }
+      for (; next < epilogue_.operands.size(); ++next) {
+        const EpilogueOperand& operand = epilogue_.operands[next];
+        if (operand.use != Use::read && operand.node > n) break;
+        if (operand.use != Use::read) all += written(next);
+      }
+    }
+    return all + texts_[epilogue_.c];
+  }
+
+ private:
+  const Epilogue& epilogue_;
+  std::vector<int> uses_;
+  std::vector<std::string> texts_;
+
+  std::string operand_text(std::size_t slot) const {
+    return "p" + std::to_string(slot) + std::string(index_text(epilogue_.operands[slot].over));
+  }
+  std::string written(std::size_t slot) const {
+    const std::string value = texts_[epilogue_.operands[slot].node];
+    const bool sums = epilogue_.operands[slot].use == Use::summed;
+    return operand_text(slot) + "=" + (sums ? "sum(" + value + ")" : value) + ";";
+  }
+  std::string text_of(const EpilogueNode& node) const {
+    if (node.op == Op::sum_of_products) return std::string(kAcc);
+    if (node.op == Op::number) return in_shortest_form(node.value);
+    if (node.op == Op::operand) return operand_text(node.slot);
+    if (node.op == Op::negate) return "-(" + texts_[node.x[0]] + ")";
+    for (const Operator& one : kOperators)
+      if (one.op == node.op && !one.swaps) {
+        const std::string text = texts_[node.x[0]] + std::string(one.sign) + texts_[node.x[1]];
+        return is_comparison(node.op) ? text : "(" + text + ")";
+      }
+    const auto* function = std::find_if(std::begin(kFunctions), std::end(kFunctions),
+                                        [&](const Function& f) { return f.op == node.op; });
+    return std::string(function->name) + "(" +
+           join(node.x, ",", [&](std::size_t x) { return texts_[x]; }) + ")";
+  }
+};
+
+/// -0 is less than 0, so that the order of the arguments changes no bit.
+template <class T>
+T smaller_of(T x, T y) {
+  if (std::isnan(x) || std::isnan(y)) return x + y;
+  return x < y || (x == y && std::signbit(x)) ? x : y;
+}
+
+template <class T>
+T value_of(const EpilogueNode& node, T x, T y, T z) {
+  const T half = T(0.5), one = T(1);
+  switch (node.op) {
+    case Op::negate:
+      return -x;
+    case Op::add:
+      return x + y;
+    case Op::subtract:
+      return x - y;
+    case Op::multiply:
+      return x * y;
+    case Op::divide:
+      return x / y;
+    case Op::minimum:
+      return smaller_of(x, y);
+    case Op::maximum:
+      return -smaller_of(-x, -y);
+    case Op::less:
+      return T(x < y);
+    case Op::less_or_equal:
+      return T(x <= y);
+    case Op::equal:
+      return T(x == y);
+    case Op::not_equal:
+      return T(x != y);
+    case Op::where:
+      return x != T(0) ? y : z;
+    case Op::absolute:
+      return std::abs(x);
+    case Op::square_root:
+      return std::sqrt(x);
+    case Op::reciprocal_root:
+      return one / std::sqrt(x);
+    case Op::exponential:
+      return std::exp(x);
+    case Op::logarithm:
+      return std::log(x);
+    case Op::hyperbolic_tangent:
+      return std::tanh(x);
+    case Op::error_function:
+      return std::erf(x);
+    case Op::sigmoid:
+      return one / (one + std::exp(-x));
+    case Op::silu:
+      return x / (one + std::exp(-x));
+    case Op::relu:
+      return x < T(0) ? T(0) : x;
+    case Op::gelu:
+      return half * x * (one + std::erf(x * T(std::numbers::sqrt2 / 2)));
+    case Op::gelu_tanh: {
+      constexpr double root = 0.79788456080286536;  // sqrt(2 / pi)
+      return half * x * (one + std::tanh(T(root) * (x + T(0.044715) * x * x * x)));
+    }
+    default:
+      return T(0);
+  }
+}
+
+}  // namespace
+
+std::optional<std::size_t> NamedEpilogue::slot_of(std::string_view name) const {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+NamedEpilogue parse_epilogue(std::string_view text) {
+  const NamedEpilogue read = Reader(text).read();
+  return Normaliser(read).normal();
+}
+
+std::string to_string(const Epilogue& epilogue) { return Writer(epilogue).text(); }
+
+template <class T>
+T evaluate(const Epilogue& epilogue, T sum_of_products, const std::vector<T>& values,
+           std::vector<T>* results) {
+  std::vector<T> of;
+  for (const EpilogueNode& node : epilogue.nodes) {
+    const auto x = [&](std::size_t nth) { return nth < node.x.size() ? of[node.x[nth]] : T(0); };
+    if (node.op == Op::sum_of_products)
+      of.push_back(sum_of_products);
+    else if (node.op == Op::number)
+      of.push_back(static_cast<T>(node.value));
+    else if (node.op == Op::operand)
+      of.push_back(values.at(node.slot));
+    else
+      of.push_back(value_of(node, x(0), x(1), x(2)));
+  }
+  if (results) {
+    results->assign(epilogue.operands.size(), T(0));
+    for (std::size_t slot = 0; slot < epilogue.operands.size(); ++slot)
+      if (epilogue.operands[slot].use != Use::read)
+        (*results)[slot] = of[epilogue.operands[slot].node];
+  }
+  return of[epilogue.c];
+}
+template float evaluate(const Epilogue&, float, const std::vector<float>&, std::vector<float>*);
+template double evaluate(const Epilogue&, double, const std::vector<double>&, std::vector<double>*);
+
+}  // namespace tilewise

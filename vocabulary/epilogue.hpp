@@ -1,0 +1,125 @@
+#pragma once
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tilewise {
+
+/// What an element of an epilogue's operand belongs to.
+enum class EpilogueOver : std::uint8_t {
+  all,      ///< a scalar: every element of C
+  rows,     ///< name[i]: the elements of a row of C
+  columns,  ///< name[j]: the elements of a column of C
+  elements  ///< name[i,j]: one element of C
+};
+
+enum class EpilogueUse : std::uint8_t {
+  read,     ///< an operand of the arithmetic
+  written,  ///< name[...] = x
+  summed    ///< name[j] = sum(x): over the rows of C
+};
+
+/// A function or an operator of the arithmetic.
+enum class EpilogueOp : std::uint8_t {
+  sum_of_products,  ///< `acc`: alpha op(A) op(B) + beta C
+  number,
+  operand,
+  negate,
+  add,
+  subtract,
+  multiply,
+  divide,
+  minimum,  ///< keeps NaN, as do `maximum` and `relu`; -0 is less than 0
+  maximum,
+  less,  ///< comparisons are conditions of `where` only
+  less_or_equal,
+  equal,
+  not_equal,
+  where,  ///< where(condition, x, y): x where the condition holds, else y
+  absolute,
+  square_root,
+  reciprocal_root,
+  exponential,
+  logarithm,
+  hyperbolic_tangent,
+  error_function,
+  sigmoid,
+  silu,  ///< x sigmoid(x)
+  relu,
+  gelu,      ///< x (1 + erf(x / sqrt 2)) / 2
+  gelu_tanh  ///< x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2
+};
+
+struct EpilogueNode {
+  EpilogueOp op = EpilogueOp::sum_of_products;
+  double value = 0;            ///< of a number
+  std::size_t slot = 0;        ///< of an operand
+  std::vector<std::size_t> x;  ///< places of the arguments, all before this node
+  /// Numbers are equal where their bits are: -0 is another number than 0.
+  bool operator==(const EpilogueNode& other) const {
+    return op == other.op && slot == other.slot && x == other.x &&
+           std::bit_cast<std::uint64_t>(value) == std::bit_cast<std::uint64_t>(other.value);
+  }
+};
+
+/// A matrix, vector or scalar of the caller besides A, B and C; its place in the list is its slot.
+struct EpilogueOperand {
+  EpilogueOver over = EpilogueOver::all;
+  EpilogueUse use = EpilogueUse::read;
+  std::size_t node = 0;  ///< what is written or summed
+  bool operator==(const EpilogueOperand&) const = default;
+};
+
+/// The caller's arithmetic between the sums of a product and C, in normal form: equal results have
+/// one node, numbers and operands are arguments of operators in one order, and operands are
+/// numbered in the order in which the nodes read them. Nothing is reassociated or simplified, so
+/// that a text and its normal form give equal bits.
+struct Epilogue {
+  std::vector<EpilogueNode> nodes;  ///< in the order of evaluation
+  std::vector<EpilogueOperand> operands;
+  std::size_t c = 0;  ///< the node whose value is stored in C
+
+  static constexpr std::size_t kMostNodes = 64, kMostOperands = 8;
+  bool operator==(const Epilogue&) const = default;
+};
+
+/// An epilogue as a caller wrote it: the operands' names, by slot.
+struct NamedEpilogue {
+  Epilogue form;
+  std::vector<std::string> names;
+
+  /// The slot of an operand; none for another name.
+  std::optional<std::size_t> slot_of(std::string_view name) const;
+};
+
+/// Reads "x = acc + bias[j]; aux[i,j] = x; gelu_tanh(x)":
+///
+///     text      = { statement ";" } value [";"]          the value is C's
+///     statement = name "=" value | name "[i,j]" "=" value | name "[j]" "=" "sum" "(" value ")"
+///     value     = + - * / with the usual precedence, of factors
+///     factor    = "-" factor | "(" value ")" | number | "acc" | name | name "[i]" | name "[j]"
+///               | name "[i,j]" | function "(" value { "," value } ")"
+///               | "where" "(" value comparison value "," value "," value ")"
+///
+/// Comparisons are < <= > >= == !=. The functions of one argument are abs, sqrt, rsqrt, exp, log,
+/// tanh, erf, sigmoid, silu, relu, gelu, gelu_tanh, of two min and max; clamp(x, low, high) is
+/// min(max(x, low), high). Throws Error(invalid_argument) that points into the text: what is wrong,
+/// and what is allowed.
+NamedEpilogue parse_epilogue(std::string_view text);
+
+/// The text of the normal form, with operands p0, p1, ...: parse_epilogue() of it gives an equal
+/// Epilogue, and two epilogues are equal where their texts are.
+std::string to_string(const Epilogue& epilogue);
+
+/// The value of C's element, in T's arithmetic (float or double): each operator is rounded by
+/// itself. `values`: of each operand that is read, by slot. `results`, if not null: of each that is
+/// written or summed, by slot.
+template <class T>
+T evaluate(const Epilogue& epilogue, T sum_of_products, const std::vector<T>& values,
+           std::vector<T>* results = nullptr);
+
+}  // namespace tilewise
