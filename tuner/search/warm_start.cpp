@@ -34,7 +34,7 @@ std::vector<Problem> of_equal_times(const Problem& problem) {
   for (Operand* operand : {&of_other.a, &of_other.b, &of_other.c})
     operand->type = other(operand->type);
   if (of_other == problem || !product_kind(of_other)) return {problem};
-  return {problem, std::move(of_other)};
+  return {problem, of_other};
 }
 
 /// Another layout counts as much as a size four times as large.
