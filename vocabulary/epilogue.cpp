@@ -120,7 +120,10 @@ class Reader {
   [[noreturn]] void fail_at(std::size_t at, const std::string& what, std::string_view allowed) {
     std::size_t end = at;
     while (end < text_.size() && (is_letter(text_[end]) || is_digit(text_[end]))) ++end;
-    if (end == at && at < text_.size()) ++end;
+    const auto inside = [&](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
+    if (end == at && at < text_.size())
+      for (++end; end < text_.size() && inside(text_[end]);)
+        ++end;  // the rest of a UTF-8 character
     const std::string token =
         at < text_.size() ? "'" + std::string(text_.substr(at, end - at)) + "'" : "the end";
     throw Error(ErrorKind::invalid_argument, "epilogue \"" + std::string(text_) + "\": " + token +
@@ -133,7 +136,8 @@ class Reader {
 
   bool ended() const { return at_ >= text_.size(); }
   void skip_blanks() {
-    while (!ended() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n')) ++at_;
+    while (!ended() && std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos)
+      ++at_;
   }
   bool take(std::string_view sign) {
     skip_blanks();
@@ -393,11 +397,14 @@ class Writer {
  public:
   explicit Writer(const Epilogue& epilogue)
       : epilogue_(epilogue), uses_(epilogue.nodes.size()), texts_(epilogue.nodes.size()) {
-    for (const EpilogueNode& node : epilogue.nodes)
-      for (const std::size_t x : node.x) ++uses_[x];
     for (const EpilogueOperand& operand : epilogue.operands)
       if (operand.use != Use::read) ++uses_[operand.node];
     ++uses_[epilogue.c];
+    // A condition is no part: its arguments are written as often as it is used.
+    for (std::size_t n = epilogue.nodes.size(); n-- > 0;) {
+      const EpilogueNode& node = epilogue.nodes[n];
+      for (const std::size_t x : node.x) uses_[x] += is_comparison(node.op) ? uses_[n] : 1;
+    }
   }
 
   std::string text() {
@@ -406,7 +413,8 @@ class Writer {
     int parts = 0;
     for (std::size_t n = 0; n < epilogue_.nodes.size(); ++n) {
       texts_[n] = text_of(epilogue_.nodes[n]);
-      if (uses_[n] > 1 && !epilogue_.nodes[n].x.empty()) {
+      const EpilogueNode& node = epilogue_.nodes[n];
+      if (uses_[n] > 1 && !node.x.empty() && !is_comparison(node.op)) {
         const std::string part = "t" + std::to_string(parts++);
         all += part + "=" + texts_[n] + ";";
         texts_[n] = part;
@@ -437,7 +445,7 @@ class Writer {
     if (node.op == Op::sum_of_products) return std::string(kAcc);
     if (node.op == Op::number) return in_shortest_form(node.value);
     if (node.op == Op::operand) return operand_text(node.slot);
-    if (node.op == Op::negate) return "-(" + texts_[node.x[0]] + ")";
+    if (node.op == Op::negate) return "-" + texts_[node.x[0]];
     for (const Operator& one : kOperators)
       if (one.op == node.op && !one.swaps) {
         const std::string text = texts_[node.x[0]] + std::string(one.sign) + texts_[node.x[1]];

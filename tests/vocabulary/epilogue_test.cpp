@@ -87,7 +87,7 @@ TEST(Epilogue, WritesFurtherResults) {
 TEST(Epilogue, HasOneFormForEqualTexts) {
   EXPECT_EQ(normal("acc + bias[j]"), "(acc+p0[j])");
   const std::pair<const char*, const char*> equal[] = {
-      {"acc + bias[j]", "  b [ j ]+acc ;"},
+      {"acc + bias[j]", "  b [ j ]+acc ;\r\n"},
       {"x = acc + b[j]; relu(x)", "relu(acc + b[j])"},
       {"x = acc + b[j]; x * x", "(acc + b[j]) * (b[j] + acc)"},
       {"min(acc, s)", "min(t, acc)"},
@@ -120,6 +120,20 @@ TEST(Epilogue, NamesFollowTheirSlots) {
   EXPECT_EQ(value("acc + a[j] * b[j]", 1, {{"a", 2}, {"b", 3}}), 7);
 }
 
+TEST(Epilogue, ConditionsAndSignsMayBeShared) {
+  for (const char* text :
+       {"where(acc > 0, 1, 2) + where(acc > 0, 3, 4)",
+        "x = acc * 2; where(x > s, x, 1) + where(x > s, 3, 4) * where(x + 1 > s, 5, x)",
+        "y = where(acc + 1 > s, 1, 2); where(y > acc, y, 3) - where(y > acc, acc, y)",
+        "-acc + -(acc + 1) * -acc"}) {
+    const Epilogue made = form(text);
+    EXPECT_EQ(form(to_string(made)), made) << to_string(made);
+  }
+  EXPECT_EQ(value("where(acc > 0, 1, 2) + where(acc > 0, 3, 4)", 1), 4);
+  const Epilogue nested = form(std::string(60, '-') + "acc");
+  EXPECT_EQ(form(to_string(nested)), nested);
+}
+
 TEST(Epilogue, SharedPartsAreComputedOnce) {
   std::string text = "x0 = acc + 1; ";
   for (int n = 1; n < 60; ++n) {
@@ -136,12 +150,17 @@ TEST(Epilogue, SharedPartsAreComputedOnce) {
 struct Random {
   std::mt19937 generator;
   std::map<std::string, float> operands;
+  std::vector<std::pair<std::string, float>> made_before = {};  // to be used again
 
   int below(int n) { return static_cast<int>(generator() % static_cast<unsigned>(n)); }
   using Made = std::pair<std::string, float>;
   Made leaf() {
     constexpr const char* names[] = {"a[i]", "b[j]", "c[i,j]", "s", "t[j]"};
-    switch (below(3)) {
+    switch (below(4)) {
+      case 3:
+        if (!made_before.empty())
+          return made_before[static_cast<std::size_t>(below(int(made_before.size())))];
+        [[fallthrough]];
       case 0:
         return {"acc", 0.75F};
       case 1: {
@@ -157,6 +176,11 @@ struct Random {
     }
   }
   Made expression(int depth) {
+    const Made made = new_expression(depth);
+    if (made.first.size() < 200) made_before.push_back(made);
+    return made;
+  }
+  Made new_expression(int depth) {
     if (depth == 0 || below(5) == 0) return leaf();
     const Made x = expression(depth - 1), y = expression(depth - 1);
     const std::string pair = x.first + ", " + y.first + ")";
@@ -250,6 +274,7 @@ TEST(Epilogue, ErrorsPointIntoTheText) {
                {"acc + 1.5.2", "'1' at character 7", "1, 0.5 or 1e-3"},
                {"acc + 1e999", "'1e999' at character 7", "1, 0.5 or 1e-3"},
                {"acc @ 2", "'@' at character 5", "an operator"},
+               {"acc \xC3\x97 2", "'\xC3\x97' at character 5", "an operator"},
                {"acc + " + std::string(300, '('), "'('", "100 levels"},
                {"a0+a1+a2+a3+a4+a5+a6+a7+a8", "'a8' at character 25", "allowed is 8"},
                {std::string(5000, ' ') + "acc", "at character 4097", "4096 characters"}};
