@@ -190,7 +190,11 @@ Corrections Corrections::from_bytes(std::span<const std::uint8_t> bytes, const P
           identity.items().begin(), identity.items().end(), [&one = one](const auto& field) {
             return one.contains(field.key()) && one.at(field.key()) == field.value();
           });
-      if (!equal) continue;
+      if (!equal) {
+        corrections.whole_ = false;
+        corrections.accuracy_ = {};
+        continue;
+      }
       corrections.of_template_[name] = {
           BoostedTrees::from_bytes(trees, kSizeFeatures + kernel->parameters.size()), estimates};
     }

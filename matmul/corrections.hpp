@@ -43,6 +43,9 @@ class Corrections {
   const Accuracy& accuracy() const { return accuracy_; }
 
   bool empty() const { return of_template_.empty(); }
+  /// False where from_bytes() left out a template of this version.
+  bool whole() const { return whole_; }
+  /// Of the fit, those of templates that were left out included.
   std::size_t samples() const { return samples_; }
   bool has(const std::string& kernel_template) const;
 
@@ -53,7 +56,8 @@ class Corrections {
   /// Serialises the corrections for the database.
   std::vector<std::uint8_t> to_bytes() const;
   /// The inverse of to_bytes(). Leaves out templates whose launch revision, parameters or estimates
-  /// by the cost model have changed. Throws Error(invalid_argument) for other bytes.
+  /// by the cost model have changed; what is left has no accuracy then. Throws
+  /// Error(invalid_argument) for other bytes.
   static Corrections from_bytes(std::span<const std::uint8_t> bytes, const Problem& kind,
                                 const DeviceInfo& device);
 
@@ -63,6 +67,7 @@ class Corrections {
     std::string estimates;  ///< their fingerprint
   };
   std::size_t samples_ = 0;
+  bool whole_ = true;
   Accuracy accuracy_;
   std::map<std::string, OfTemplate> of_template_;
 };

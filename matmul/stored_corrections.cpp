@@ -29,7 +29,9 @@ std::optional<Corrections> load_corrections(const Database& database, const Prob
   if (!stored) return std::nullopt;
   try {
     Corrections corrections = Corrections::from_bytes(stored->trees, problem, device);
-    if (corrections.empty()) return std::nullopt;
+    // Where a template's are of another version, all are fitted again, and the shipped ones serve
+    // until then.
+    if (corrections.empty() || !corrections.whole()) return std::nullopt;
     return corrections;
   } catch (const Error& error) {
     database.warn("the corrections of " + stored->kind + " on " + stored->gpu +

@@ -210,6 +210,28 @@ TEST(Corrections, OfAnotherCostModelOrTemplateAreNotUsed) {
   }));
 }
 
+// Beside simt's there are tiled's, of another version.
+TEST(Corrections, OfOtherTemplatesStayInAPortfolioAndAreFittedAgainInADatabase) {
+  const std::vector<Sample> samples = measured(20);
+  const Problem kind = samples.front().problem;
+  Corrections fitted = Corrections::fit(samples, device());
+  fitted.set_accuracy({20, 1.25, 2});
+  EXPECT_TRUE(fitted.whole());
+  nlohmann::json json = nlohmann::json::from_cbor(fitted.to_bytes());
+  json["templates"]["tiled"] = json["templates"]["simt"];
+  const std::vector<std::uint8_t> bytes = nlohmann::json::to_cbor(json);
+  const Corrections partial = Corrections::from_bytes(bytes, kind, device());
+  EXPECT_FALSE(partial.whole());
+  EXPECT_TRUE(partial.has("simt"));
+  EXPECT_FALSE(partial.has("tiled"));
+  EXPECT_EQ(partial.accuracy(), Corrections::Accuracy{});
+  EXPECT_EQ(factor_of(partial, samples.front().candidate, kind),
+            factor_of(fitted, samples.front().candidate, kind));
+  Database database = Database::in_memory();
+  database.put({gpu_key(device()), "f32", 1000, bytes});
+  EXPECT_FALSE(load_corrections(database, kind, device()));
+}
+
 TEST(Corrections, DamagedBytesAreAnErrorOrHarmless) {
   const std::vector<Sample> samples = measured(10);
   const Problem kind = samples.front().problem;
