@@ -297,14 +297,16 @@ void MultiplyPlan::add_argument(Argument argument) {
   multiply_.arguments.push_back(std::move(argument));
 }
 
-void MultiplyPlan::set_blocks(std::int64_t blocks) {
+void MultiplyPlan::set_blocks(std::int64_t blocks, std::int64_t tiles) {
   multiply_.grid.x = static_cast<std::uint32_t>(blocks);
+  tiles_ = tiles;
 }
 
 void MultiplyPlan::set_persistent(std::int64_t blocks, std::int64_t items) {
   set_blocks(blocks);
   if (blocks == 0) return;  // C has no elements
-  imbalance_ = double(ceil_div(items, blocks)) * double(blocks) / double(blocks_);
+  tiles_ = ceil_div(items, blocks);
+  imbalance_ = double(tiles_) * double(blocks) / double(blocks_);
 }
 
 void MultiplyPlan::add_step(LaunchStep step) { after_.push_back(std::move(step)); }
@@ -313,12 +315,10 @@ Plan MultiplyPlan::finish() {
   if (problem_.m == 0 || problem_.n == 0) return {};
   add_tensor_maps(plan_, multiply_, problem_, shape_);
   state_multiply_work(multiply_, problem_, shape_);
-  if (multiply_.grid.x != blocks_) {  // on average
-    multiply_.schedule.tiles = double(blocks_) / multiply_.grid.x;
-    multiply_.schedule.rounds *= multiply_.schedule.tiles;
-  }
+  if (multiply_.grid.x != blocks_)  // on average
+    multiply_.schedule.rounds *= double(blocks_) / multiply_.grid.x;
   multiply_.schedule.imbalance = imbalance_;
-  multiply_.schedule.tiles *= imbalance_;
+  multiply_.schedule.tiles = double(tiles_);
   plan_.steps.push_back(std::move(multiply_));
   for (LaunchStep& step : after_) plan_.steps.push_back(std::move(step));
   if (shape_.splits > 1) plan_.steps.push_back(reduce_step(problem_, partial_, shape_.splits));

@@ -122,7 +122,8 @@ class MultiplyPlan {
   /// Adds an argument after MultiplyArgs.
   void add_argument(Argument argument);
   /// Sets the blocks of the multiply step; the default is one for each tile, split and product.
-  void set_blocks(std::int64_t blocks);
+  /// `tiles`: of C, that the busiest block stores.
+  void set_blocks(std::int64_t blocks, std::int64_t tiles = 1);
   /// Persistent blocks, which take `items` work items in turn.
   void set_persistent(std::int64_t blocks, std::int64_t items);
   /// Adds a step after the multiply step.
@@ -138,6 +139,7 @@ class MultiplyPlan {
   LaunchStep multiply_;
   std::int64_t blocks_ = 0;  // one for each tile, split and product
   double imbalance_ = 1;
+  std::int64_t tiles_ = 1;
   std::int64_t partial_ = 0;  // offset of the partial sums in the workspace
   std::vector<LaunchStep> after_;
 };

@@ -38,7 +38,7 @@ TEST(CostModelOfWgmma, BlocksOfAClusterStartLater) {
   EXPECT_GT(estimate(plan, h200()).seconds, alone + 0.3e-6);
 }
 
-// nn 8192 x 8192 x 512 with tiles of 128 x 128: each block stores 31 tiles of C.
+// nn 8192 x 8192 with tiles of 128 x 128: a block stores 31 or 32 tiles of C.
 TEST(CostModelOfWgmma, ConsumersThatTakeTurnsStoreWhileTheyMultiply) {
   const auto seconds = [](int ping_pong, std::int64_t k) {
     const Problem problem =

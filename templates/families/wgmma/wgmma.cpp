@@ -65,7 +65,8 @@ ThreadWork thread_work(const Wgmma& s, const Problem& problem, std::int64_t tile
   // of their time is hidden, as where two warpgroups share them.
   thread.working = std::max(2, s.readers()) * 128.0 / s.threads();
   if (s.ping_pong)
-    thread.overlapped = static_cast<double>(std::min<std::int64_t>(s.consumers, tiles) - 1);
+    thread.overlapped =
+        static_cast<double>(std::clamp<std::int64_t>(tiles - 1, 0, s.consumers - 1));
   return thread;
 }
 
@@ -120,9 +121,10 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   if (is_batched(problem)) made.add_argument({Argument::Kind::integer32, problem.batch});
   if (s.stream_k) {
     const StreamK stream_k = s.stream_k_of(problem, device);
-    made.set_blocks(
-        std::max(stream_k.blocks(), std::min(stream_k.whole_tiles, s.resident(device))) *
-        s.cluster());
+    const std::int64_t clusters =
+        std::max(stream_k.blocks(), std::min(stream_k.whole_tiles, s.resident(device)));
+    // The last one is a part of a tile.
+    made.set_blocks(clusters * s.cluster(), ceil_div(stream_k.whole_tiles, clusters) + 1);
     add_stream_k(made, problem, stream_k, group_m);
   } else {
     made.set_persistent(std::min(items, s.resident(device)) * s.cluster(), items * s.cluster());
