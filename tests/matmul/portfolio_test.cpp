@@ -28,16 +28,19 @@ Resolver portfolio_of(const DeviceInfo& device) {
 }
 
 TEST(Portfolio, EveryShippedRecordIsValidOnItsGpu) {
-  const std::vector<Record> records = portfolio_for(h200());
-  EXPECT_GE(records.size(), 100U);
-  for (const Record& record : records) {
-    EXPECT_EQ(record.gpu, gpu_key(h200()));
-    EXPECT_EQ(record.origin, Origin::shipped);
-    ASSERT_TRUE(record.measurement);
-    EXPECT_GT(record.measurement->median_us, 0);
-    const KernelTemplate& kernel = find_template(record.candidate.kernel_template);
-    EXPECT_EQ(rejection(kernel, record.problem, record.candidate.configuration, h200()), "")
-        << to_string(record.problem);
+  for (const char* key : {"NVIDIA H200|9.0|132", "NVIDIA H100 80GB HBM3|9.0|132"}) {
+    const DeviceInfo device = nominal_from_key(key);
+    const std::vector<Record> records = portfolio_for(device);
+    EXPECT_GE(records.size(), 100U) << key;
+    for (const Record& record : records) {
+      EXPECT_EQ(record.gpu, gpu_key(device));
+      EXPECT_EQ(record.origin, Origin::shipped);
+      ASSERT_TRUE(record.measurement);
+      EXPECT_GT(record.measurement->median_us, 0);
+      const KernelTemplate& kernel = find_template(record.candidate.kernel_template);
+      EXPECT_EQ(rejection(kernel, record.problem, record.candidate.configuration, device), "")
+          << to_string(record.problem);
+    }
   }
 }
 
