@@ -248,12 +248,15 @@ bool Tuning::goes_on() {
   return !session_.result.interrupted && !limit && session_.seconds() < proposing_seconds();
 }
 
-/// The budget without the shares for the race and the winner's confirmation.
+/// The budget without the shares for the race and the winner's confirmation. While nothing is
+/// measured, another budget more: a search of a few seconds, whose first compiles take as long, has
+/// a winner nevertheless.
 double Tuning::proposing_seconds() const {
   const double budget = session_.options.budget_seconds;
   const bool slow = objective_info(session_.options.objective).needs_energy;
   const double race = slow ? std::min(kEnergySeconds, kMostRaceShare * budget) : 0;
-  return budget - std::max(race, kRaceShare * budget) - kConfirmShare * budget;
+  const bool measured = session_.result.evaluated + session_.result.reused > 0;
+  return budget * (measured ? 1 : 2) - std::max(race, kRaceShare * budget) - kConfirmShare * budget;
 }
 
 void Tuning::propose() {

@@ -147,6 +147,26 @@ TEST_F(Late, StoredImagesAreUsedToTheEnd) {
   EXPECT_EQ(again.too_late, 0);
 }
 
+/// Each compile takes 40 seconds of the clock of budgets.
+struct AdvancingCompiler : GridCompiler {
+  CompileResult compile(const CompileRequest& request) const override {
+    seconds += 40;
+    return GridCompiler::compile(request);
+  }
+  mutable std::atomic<int> seconds{0};
+};
+
+TEST_F(Late, AFirstCompileThatTakesTheBudgetStillHasAWinner) {
+  AdvancingCompiler slow;
+  options.budget_seconds = 50;  // a candidate takes 80 seconds: a pack and a product
+  TuneContext context{database, &cache, &slow, evaluator, progress, &stop};
+  context.clock = [&slow] { return static_cast<double>(slow.seconds); };
+  const TuneResult result = tune(problem, options, context);
+  EXPECT_TRUE(result.winner);
+  EXPECT_GE(result.evaluated, 1);
+  EXPECT_LT(result.evaluated, 4) << "the search ends with its first measurement";
+}
+
 TEST_F(Late, TheCallersOwnListIsNotCut) {
   options.budget_seconds = 30;
   options.only = {at(0, 0), at(1, 1), at(2, 2), at(6, 2)};
