@@ -189,6 +189,10 @@ void Tuning::recall() {
     }
   std::vector<Candidate> wanted = session_.options.first;
   std::erase_if(wanted, [this](const Candidate& one) { return !session_.space.contains(one); });
+  std::vector<Candidate> shipped;
+  if (!session_.options.brief)
+    shipped = shipped_candidates(session_.context.database, session_.space);
+  if (!shipped.empty()) wanted.insert(wanted.begin(), shipped.front());
   if (session_.incumbent) wanted.insert(wanted.begin(), *session_.incumbent);
   for (const Candidate& candidate : wanted) {
     const bool known =
@@ -196,20 +200,20 @@ void Tuning::recall() {
                     [&](const Record& record) { return record.candidate == candidate; });
     if (!known && proposed_first_.insert(candidate).second) first_.push_back(candidate);
   }
+  if (!session_.options.brief) awaited_ = {first_.begin(), first_.end()};
   for (const StaleMeasurements* hints : {&stale_, &of_others})
     for (const Candidate& candidate : hints->fastest(kSuggested))
       if (session_.space.contains(candidate)) strategy_->suggest(candidate);
   for (const Candidate& candidate :
        transferred_candidates(session_.context.database, session_.space, session_.gpu))
     strategy_->suggest(candidate);
-  if (!session_.options.brief)
-    for (const Candidate& candidate : shipped_candidates(session_.context.database, session_.space))
-      strategy_->suggest(candidate);
+  for (const Candidate& candidate : shipped) strategy_->suggest(candidate);
 }
 
 /// Adds a measurement that need not be repeated.
 void Tuning::add_known(Record record) {
   const bool ok = is_ok(record);
+  awaited_.erase(record.candidate);
   strategy_->observe(record.candidate,
                      ok ? std::optional(record.measurement->median_us) : std::nullopt);
   ++session_.result.reused;
@@ -249,14 +253,14 @@ bool Tuning::goes_on() {
 }
 
 /// The budget without the shares for the race and the winner's confirmation. While nothing is
-/// measured, another budget more: a search of a few seconds, whose first compiles take as long, has
-/// a winner nevertheless.
+/// measured, or not yet what serves the problem without this search, another budget more: a search
+/// of a few seconds, whose first compiles take as long, has a winner that is no slower.
 double Tuning::proposing_seconds() const {
   const double budget = session_.options.budget_seconds;
   const bool slow = objective_info(session_.options.objective).needs_energy;
   const double race = slow ? std::min(kEnergySeconds, kMostRaceShare * budget) : 0;
-  const bool measured = session_.result.evaluated + session_.result.reused > 0;
-  return budget * (measured ? 1 : 2) - std::max(race, kRaceShare * budget) - kConfirmShare * budget;
+  const bool waits = session_.result.evaluated + session_.result.reused == 0 || !awaited_.empty();
+  return budget * (waits ? 2 : 1) - std::max(race, kRaceShare * budget) - kConfirmShare * budget;
 }
 
 void Tuning::propose() {
@@ -339,6 +343,7 @@ Record Tuning::record_of(const Built& built) const {
 }
 
 void Tuning::judge(Built built) {
+  if (built.late || built.missing || built.stopped || built.fault) awaited_.erase(built.candidate);
   if (built.late) {  // not reported to the strategy: the search is about to end
     ++session_.result.too_late;
     ++late_in_a_row_;
@@ -437,6 +442,7 @@ void Tuning::end_compiling() {
 
 void Tuning::commit(Record record) {
   const bool ok = is_ok(record);
+  awaited_.erase(record.candidate);
   if (record.outcome != Outcome::ok) record.detail += session_.how_to_reproduce(record.candidate);
   // Before storing, so that a full disk does not lose the measured time.
   if (ok) session_.known.push_back(record);

@@ -87,6 +87,7 @@ class Tuning {
   /// Candidates to propose before the strategy's: TuneOptions::first, and the incumbent.
   std::deque<Candidate> first_;
   std::set<Candidate> proposed_first_;
+  std::set<Candidate> awaited_;  ///< of these: the search does not end before they are measured
   StaleMeasurements stale_;  ///< with other sources than the current ones
   Faults faults_;
   CompileTimes compile_times_;

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "matmul/portfolio.hpp"
+#include "tests/support/fake_compiler.hpp"
 #include "tests/support/problems.hpp"
 #include "tests/tuner/fake_tuning.hpp"
 
@@ -134,6 +136,56 @@ TEST(ShippedCandidates, HaveTheWinnersOfTheOther16BitFloat) {
     return record.problem == bf16 &&
            std::find(candidates.begin(), candidates.end(), record.candidate) != candidates.end();
   }));
+}
+
+/// Every candidate takes 100 us.
+class EqualTimes : public FakeEvaluator {
+ public:
+  Evaluation evaluate(const EvaluationRequest& request) override {
+    Evaluation evaluation;
+    evaluation.outcome = Outcome::ok;
+    if (request.observe_seconds > 0) evaluation.observed = 100;
+    evaluation.measurement = Measurement{};
+    evaluation.measurement->median_us = 100;
+    return evaluation;
+  }
+  RaceResult race(const std::vector<EvaluationRequest>& finalists, bool) override {
+    RaceResult result;
+    for (const EvaluationRequest& one : finalists) result.finalists.push_back(evaluate(one));
+    return result;
+  }
+};
+
+/// The first compile takes 80 seconds of the clock of budgets.
+struct SlowFirstCompile : FakeCompiler {
+  CompileResult compile(const CompileRequest& request) const override {
+    seconds = 80;
+    return FakeCompiler::compile(request);
+  }
+  mutable std::atomic<int> seconds{0};
+};
+
+// Else a search of a few seconds could store a winner that is slower than what served before it.
+TEST(ShippedCandidates, AreMeasuredByTheShortestSearch) {
+  const Problem problem = make_problem(256);
+  Database database = Database::in_memory();
+  EqualTimes evaluator;
+  SlowFirstCompile compiler;
+  compiler.name = "fake 1";
+  const std::vector<Candidate> best = shipped(problem, evaluator.device_info());
+  ASSERT_THAT(best, testing::Not(IsEmpty()));
+  TuneOptions options;
+  options.compile_threads = 4;
+  options.budget_seconds = 50;
+  std::atomic<bool> stop{false};
+  TuneContext context{database, nullptr, &compiler, evaluator, {}, &stop};
+  context.clock = [&compiler] { return static_cast<double>(compiler.seconds); };
+  const TuneResult result = tune(problem, options, context);
+  EXPECT_TRUE(result.winner);
+  EXPECT_LT(result.evaluated, 30);
+  const std::vector<Record> records = database.records({});
+  EXPECT_TRUE(std::any_of(records.begin(), records.end(),
+                          [&](const Record& record) { return record.candidate == best.front(); }));
 }
 
 TEST(ShippedCandidates, AreNoneOnOtherCapabilitiesAndOnTheCpu) {
