@@ -22,9 +22,9 @@ PAGES = [ROOT / "README.md", ROOT / "docs" / "performance.md", ROOT / "docs" / "
          ROOT / "docs" / "python.md", ROOT / "docs" / "drop_in.md", ROOT / "docs" / "coverage.md",
          ROOT / "docs" / "cost-model.md", ROOT / "docs" / "search.md", ROOT / "bench" / "results" / "README.md"]
 # The runs and kinds of the picture.
-PICTURE = [("h200_compare", "f32"), ("h200_compare_bf16", "bf16"), ("h200_compare_f16", "f16"),
-           ("h200_compare_tf32", "tf32"), ("h200_compare_f32x3", "f32x3"), ("h200_compare_f64", "f64"),
-           ("h200_compare_i8", "i8"), ("h200_compare_e4m3", "e4m3:bf16")]
+PICTURE = [("h200_compare", "f32"), ("h100_compare_bf16", "bf16"), ("h100_compare_f16", "f16"),
+           ("h100_compare_tf32", "tf32"), ("h100_compare_f32x3", "f32x3"), ("h200_compare_f64", "f64"),
+           ("h100_compare_i8", "i8"), ("h100_compare_e4m3", "e4m3:bf16")]
 
 
 def load(name):
