@@ -35,6 +35,11 @@ const Subject kRest = {
     "Rest", TILEWISE_CHECK_PLAIN,
     R"(wgmma {"TILE_M":64,"TILE_N":80,"TILE_K":64,"CONSUMERS":1,"STAGES":2,"EPILOGUE":2,"VECTOR_C":1})",
     kTypes};
+// Three stores of each work item.
+const Subject kParts = {
+    "Parts", TILEWISE_CHECK_PLAIN,
+    R"(wgmma {"TILE_M":64,"TILE_N":96,"TILE_K":64,"CONSUMERS":1,"STAGES":2,"EPILOGUE":2,"VECTOR_C":1})",
+    "--types bf16 f32 strict"};
 const Subject kStores = subject("Stores", TILEWISE_CHECK_PLAIN, R"("EPILOGUE":2,"VECTOR_C":1)");
 
 const Subject kSwapped =
@@ -81,16 +86,17 @@ TEST_P(UnchangedWgmma, HasNothingThatIsFound) {
   expect_nothing_found(GetParam());
 }
 INSTANTIATE_TEST_SUITE_P(Plain, UnchangedWgmma,
-                         testing::Values(kPlain, kCluster, kPingPong, kSplit, kStores, kRest, kRows,
-                                         kBatch, kSwapped, kStreamK, kSplitParts, kPromoted,
-                                         kOverlapped, kBytes, kTf32, kTf32Padded, kWide),
+                         testing::Values(kPlain, kCluster, kPingPong, kSplit, kStores, kRest,
+                                         kParts, kRows, kBatch, kSwapped, kStreamK, kSplitParts,
+                                         kPromoted, kOverlapped, kBytes, kTf32, kTf32Padded, kWide),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Threads, UnchangedWgmma,
                          testing::Values(with_threads(kPlain), with_threads(kPingPong),
                                          with_threads(kPromoted), with_threads(kOverlapped),
                                          with_threads(kRows), with_threads(kBatch),
                                          with_threads(kStores), with_threads(kRest),
-                                         with_threads(kSwapped), with_threads(kStreamK),
+                                         with_threads(kParts), with_threads(kSwapped),
+                                         with_threads(kStreamK),
                                          subject("Cluster", TILEWISE_CHECK_TSAN,
                                                  R"("CLUSTER_M":2,"EPILOGUE":1,"VECTOR_C":8)")),
                          name_of);
@@ -249,20 +255,23 @@ TEST(PlantedWgmma, AStoreOfABufferThatIsOverwritten) {
 }
 
 TEST(PlantedWgmma, BuffersThatBeginAnewWithEachWorkItem) {
-  expect_found(kStores, changed("wgmma-buffer"_marker, "stored++ %", "0 *"), {"instead of"});
+  expect_found(kStores, changed("wgmma-buffer"_marker, "stored %", "0 *"), {"instead of"});
 }
 
 TEST(PlantedWgmma, AResultInAWrongPlaceOfTheBuffer) {
-  expect_found(
-      kStores,
-      changed("wgmma-place-result"_marker, "swizzled<kStored.swizzle(COLUMNS)>", "swizzled<0>"),
-      {"instead of"});
+  expect_found(kStores, changed("wgmma-place-result"_marker, "kStored.swizzle(Of::SPAN)", "0"),
+               {"instead of"});
 }
 
 TEST(PlantedWgmma, TheLastColumnsInAWrongPlaceOrNotStored) {
-  expect_found(kRest, changed("wgmma-stored-rest"_marker, "WGMMA_N - kStored.rest", "0"),
+  expect_found(kRest,
+               changed("wgmma-part-first"_marker, "NTH % kPartsOfInstruction * kPartSpan",
+                       "NTH % kPartsOfInstruction * kPartSpan / 2"),
                {"instead of"});
-  expect_found(kRest, removed("wgmma-stored-rest"_marker), {"instead of"});
+  expect_found(kRest,
+               changed("wgmma-parts"_marker, "tilewise::layout::ceil_div(WGMMA_N, kPartSpan)",
+                       "WGMMA_N / kPartSpan"),
+               {"instead of"});
 }
 
 TEST(PlantedWgmma, RowsWhoseLastElementIsLeftOut) {
@@ -273,8 +282,24 @@ TEST(PlantedWgmma, RowsThatAreTakenForAligned) {
   if (std::string(TILEWISE_CHECK_ASAN).empty()) GTEST_SKIP() << "no AddressSanitizer";
   Subject rows = kRows;
   rows.checker = TILEWISE_CHECK_ASAN;
-  expect_found(rows, changed("wgmma-row-shift"_marker, "% WORD", "* 0"),
-               {"store to misaligned address"});
+  expect_found(rows, changed("wgmma-row-shift"_marker, "% WORD", "* 0"), {"misaligned address"});
+}
+
+TEST(PlantedWgmma, OldRowsThatAreReadPastTheMatrix) {
+  if (std::string(TILEWISE_CHECK_ASAN).empty()) GTEST_SKIP() << "no AddressSanitizer";
+  Subject rows = kRows;
+  rows.checker = TILEWISE_CHECK_ASAN;
+  const Marker old = "wgmma-row-old"_marker;
+  expect_found(
+      rows,
+      changed(old, "row + r < out.rows ? out.columns - first : -first", "out.columns - first"),
+      {"heap-buffer-overflow"});
+  expect_found(rows, changed(old, ", -first, row", ", 0, row"), {"heap-buffer-overflow"});
+}
+
+TEST(PlantedWgmma, OldRowsThatAreBlendedBeforeTheyAreThere) {
+  if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
+  expect_found(with_threads(kRows), removed("wgmma-rows-loaded"_marker), {"data race"});
 }
 
 TEST(PlantedWgmma, RowsThatAreStoredBeforeTheyAreLaidDown) {
@@ -293,6 +318,37 @@ TEST(PlantedWgmma, ResultsThatAreStoredWithoutAFence) {
   expect_found(threads, removed("wgmma-fence-stores"_marker), {"data race", "async proxy of warp"});
 }
 
+TEST(PlantedWgmma, OldElementsThatAreNotWaitedFor) {
+  for (const Subject& subject : {kStores, kSwapped})
+    expect_found(
+        subject, removed("wgmma-wait-old"_marker),
+        {"ends without waiting for the tile that load_tile", line_of("wgmma-load-old"_marker)});
+  expect_found(kParts, changed("wgmma-wait-old"_marker, "stored / kStored.kBuffers % 2", "0"),
+               {"deadlock"});
+  if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
+  for (const Subject& subject : {kStores, kSwapped})
+    expect_found(with_threads(subject), removed("wgmma-wait-old"_marker),
+                 {"data race", "async proxy of warp"});
+}
+
+TEST(PlantedWgmma, OldElementsThatAreLoadedIntoABufferThatIsBeingStored) {
+  for (const Subject& subject : {kStores, kSwapped})
+    expect_found(subject, removed("wgmma-wait-buffer-first"_marker), {"instead of"});
+  expect_found(kParts, removed("wgmma-wait-buffer-old"_marker), {"instead of"});
+}
+
+TEST(PlantedWgmma, OldElementsThatAreNotBlended) {
+  for (const Subject& subject : {kStores, kSwapped})
+    expect_found(subject, removed("wgmma-read-old"_marker), {"instead of"});
+}
+
+TEST(PlantedWgmma, OldElementsThatAreOverwrittenBeforeAllLanesHaveReadThem) {
+  if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
+  for (const Subject& subject : {kStores, kSwapped, kRows})
+    expect_found(with_threads(subject), removed("wgmma-barrier-before-overwriting"_marker),
+                 {"data race", "load_matrices", "store_matrices"});
+}
+
 TEST(PlantedWgmma, AResultOfSwappedOperandsInAWrongPlace) {
   expect_found(kSwapped,
                changed("wgmma-place-swapped"_marker, "swizzled<kStored.width()>", "swizzled<0>"),
@@ -300,17 +356,16 @@ TEST(PlantedWgmma, AResultOfSwappedOperandsInAWrongPlace) {
 }
 
 TEST(PlantedWgmma, AStoreOfAWarpgroupsBufferThatIsOverwritten) {
-  expect_found(kSwapped, removed("wgmma-wait-buffer-swapped"_marker), {"instead of"});
+  expect_found(kSwapped, removed("wgmma-wait-buffer"_marker), {"instead of"});
 }
 
 TEST(PlantedWgmma, AWarpgroupsBuffersThatDoNotTakeTurns) {
-  expect_found(kSwapped, changed("wgmma-buffer-swapped"_marker, "stored++ %", "0 *"),
-               {"instead of"});
+  expect_found(kSwapped, changed("wgmma-buffer"_marker, "stored %", "0 *"), {"instead of"});
 }
 
 TEST(PlantedWgmma, AWarpgroupsResultsThatAreStoredWithoutAFence) {
   if (std::string(TILEWISE_CHECK_TSAN).empty()) GTEST_SKIP() << "no ThreadSanitizer";
-  expect_found(with_threads(kSwapped), removed("wgmma-fence-swapped"_marker),
+  expect_found(with_threads(kSwapped), removed("wgmma-fence-stores"_marker),
                {"data race", "async proxy of warp"});
 }
 

@@ -15,6 +15,7 @@ struct Instruction {
   bool stores_shared() const { return is(0x388) || is(0x988) || is(0x844); }      ///< STS, STSM
   bool multiplies_shared() const { return is(0x9f0) || is(0x9f1) || is(0x9f3); }  ///< wgmma
   bool stores_by_tma() const { return is(0x3b5); }                                ///< UTMASTG
+  bool loads_by_tma() const { return is(0x5b4); }                                 ///< UTMALDG
   bool fences_proxy() const { return is(0x3c6); }  ///< FENCE.VIEW.ASYNC: fence.proxy.async
   bool tries_wait() const { return is(0x5a7); }    ///< SYNCS.PHASECHK: mbarrier.try_wait
   /// SYNCS.ARRIVE.TRANS64.A1T0: an arrival. An arrival with the bytes that TMA will copy has no

@@ -112,7 +112,8 @@ struct StageRelease {
   int fences_in_flight = 0;      ///< fences with a load or MEMBAR in flight
   int arrivals_of_multiply = 0;  ///< at empty barriers, after wgmma
   int loads_of_multiply = 0;     ///< of these, with a load between the two in memory order
-  int tma_stores = 0, tma_stores_unfenced = 0;  ///< with a store and no fence since
+  /// Stores and loads by TMA; of these, with a load or a store of shared memory and no fence since.
+  int tma_stores = 0, tma_loads = 0, tma_unfenced = 0;
   int unreached = 0;  ///< instructions of the above to which no path was found
 };
 
@@ -162,10 +163,10 @@ class StageReleaseCheck {
     found_.fences_gpu += one.fences_gpu();
     found_.loads += one.loads_shared();
     found_.fences_in_flight += one.fences_proxy() && (now.loads.any() || now.membar);
-    if (one.stores_by_tma()) {
-      ++found_.tma_stores;
-      found_.tma_stores_unfenced += now.store_unfenced;
-    }
+    found_.tma_stores += one.stores_by_tma();
+    found_.tma_loads += one.loads_by_tma();
+    if (one.stores_by_tma() || one.loads_by_tma())
+      found_.tma_unfenced += now.load_unfenced || now.store_unfenced;
     if (!one.arrives()) return;
     const bool read = now.last & (Before::load | Before::fence);
     ++found_.any_arrivals;

@@ -40,273 +40,314 @@ struct WarpTile {
 #if EPILOGUE >= 2
 static_assert(!SPLIT && (EPILOGUE == 2 || !SWAP_AB), "C is stored, in rows of C");
 
-// Calls each(scalars) in code of its own for beta = 0: one test of beta serves all sums.
-template <class Each>
-DEVICE void with_scalars(const Scalars& scalars, const Each& each) {
-  if (scalars.beta == Sum(0))
-    each(Scalars{scalars.alpha, Sum(0)});
-  else
-    each(scalars);
-}
-
-// Reads c[0] and c[next], of which the first `inside` are inside.
-DEVICE void read_pair(Result (&old)[2], const Result* c, [[maybe_unused]] Int64 next, int inside) {
-#if EPILOGUE == 2 && !SWAP_AB
-  load_part<2>(old, c, 0, inside);  // C's alignment allows it
-#else
-  UNROLL_ALL
-  for (int e = 0; e < 2; ++e)
-    if (e < inside) old[e] = c[e * next];
-#endif
-}
-
-#if SWAP_AB
-// Lays down the results of the warp's 16 columns of C, and of up to kMostRows rows: those of the right operand from
-// `first` on, of one instruction. `to`: the warpgroup's buffer.
-DEVICE void lay_down(char* to, const Output& out, const Sum (&sums)[WGMMA_N / 2], int first) {
-  const int lane = int(threadIdx.x) % 32, group = lane / 4, in_group = lane % 4;
-  const int column = int(threadIdx.x) / 32 % 4 * 16;  // of the buffer
-  char* panel = to + column / kStored.columns * kStored.panel_bytes();
-  const auto place = [&](int right, int left) {
-    const int byte = (column % kStored.columns + left) * int(sizeof(Result));
-    return swizzled<kStored.width()>(right * kStored.width() + byte);  //@ wgmma-place-swapped
-  };
-  with_scalars(out.scalars, [&](const Scalars& scalars) {
-    const auto results_at = [&](Result (&results)[2], int j, int half) {
-      const int right = 8 * j + 2 * in_group, left = group + 8 * half;
-      const int inside = left < out.columns ? out.rows - right : 0;
-      const int sum = 4 * (first / 8 + j) + 2 * half;
-      apply<true>(scalars, {sums[sum], sums[sum + 1]}, results,
-                  [&](Result (&old)[2]) { read_pair(old, out.row(right) + left, out.ld, inside); });
-    };
-    constexpr int TOGETHER = sizeof(Result) == 2 ? 2 : 1;  // blocks of 8 rows
-    UNROLL_ALL
-    for (int j = 0; j < kStored.kMostRows / 8; j += TOGETHER) {
-      if (first + 8 * j >= WGMMA_N) break;
-      if constexpr (sizeof(Result) == 2) {
-        unsigned words[4];
-        UNROLL_ALL
-        for (int q = 0; q < 4; ++q) {
-          if (first + 8 * (j + q / 2) >= WGMMA_N) break;
-          Result results[2];
-          results_at(results, j + q / 2, q % 2);
-          copy_bits(words[q], results);
-        }
-        // Matrix q: rows 8 (q / 2) on, columns 8 (q % 2) on.
-        char* row = panel + place(lane / 16 * 8 + lane % 8, lane / 8 % 2 * 8) + j * 8 * kStored.width();
-        if (first + 8 * (j + 1) < WGMMA_N)
-          store_matrices<4, true>(row, words);
-        else
-          store_matrices<2, true>(row, {words[0], words[1]});
-      } else {
-        UNROLL_ALL
-        for (int half = 0; half < 2; ++half) {
-          Result results[2];
-          results_at(results, j, half);
-          UNROLL_ALL
-          for (int e = 0; e < 2; ++e)
-            *reinterpret_cast<Result*>(panel + place(8 * j + 2 * in_group + e, group + 8 * half)) = results[e];
-        }
-      }
-    }
-  });
-}
-#else
-// A number of columns, as a type.
-template <int COLUMNS_>
-struct ColumnsOf {
-  static constexpr int COLUMNS = COLUMNS_;
+// What is laid down and stored together, of a work item: the results of kPartSpan rows of the right operand, or of the last
+// ones of an instruction, and of the warp's 16 rows of the left operand (SWAP_AB: of the warpgroup's 64).
+constexpr int kPartSpan = SWAP_AB ? kStored.kMostRows : kStored.columns;
+constexpr int kPartsOfInstruction = tilewise::layout::ceil_div(WGMMA_N, kPartSpan);  //@ wgmma-parts
+constexpr int kParts = kInstructions * kPartsOfInstruction;
+template <int NTH_>
+struct Part {
+  static constexpr int NTH = NTH_, INSTRUCTION = NTH / kPartsOfInstruction;
+  static constexpr int FIRST = NTH % kPartsOfInstruction * kPartSpan;  //@ wgmma-part-first
+  static constexpr int SPAN = tilewise::layout::smaller(kPartSpan, WGMMA_N - FIRST);
 };
-// Calls each(ColumnsOf<n>, first) for the n columns of the instruction from `first` on that are stored together.
-template <class Each>
-DEVICE void for_stored_columns(const Each& each) {
-  UNROLL_ALL
-  for (int first = 0; first + kStored.columns <= WGMMA_N; first += kStored.columns)
-    each(ColumnsOf<kStored.columns>(), first);
-  if constexpr (kStored.rest > 0) each(ColumnsOf<kStored.rest>(), WGMMA_N - kStored.rest);  //@ wgmma-stored-rest
+// Calls each(Part<0>()), each(Part<1>()), ... A loop would not do: NVRTC does not unroll all loops with waits in them, and
+// sums at places that are not constant would lie in memory.
+template <int FIRST = 0, class Each>
+DEVICE void for_parts(const Each& each) {
+  each(Part<FIRST>());
+  if constexpr (FIRST + 1 < kParts) for_parts<FIRST + 1>(each);
 }
 
-// Lays down the results of the warp's 16 rows, and of COLUMNS of the right operand, from `first` on, of one instruction.
-template <int COLUMNS>
-DEVICE void lay_down(char* to, const Output& out, const Sum (&sums)[WGMMA_N / 2], int first) {
-  const int lane = int(threadIdx.x) % 32, group = lane / 4, in_group = lane % 4;
-  const auto place = [&](int row, int column) {
-    return swizzled<kStored.swizzle(COLUMNS)>((row * COLUMNS + column) * int(sizeof(Result)));  //@ wgmma-place-result
+// Two results as a word.
+DEVICE unsigned packed(const Result* results) { return unsigned(results[0]) | unsigned(results[1]) << 16; }
+DEVICE void unpack(Result* results, unsigned word) {
+  results[0] = static_cast<Result>(word);
+  results[1] = static_cast<Result>(word >> 16);
+}
+
+// Lay down the results of COUNT sums of a lane. Where beta is not 0, C's old elements lie in the same places. One test of
+// beta serves all. place(block, left, right): where an element lies, of a block of 16 rows of the left operand and the nth 16
+// of the right one; of the last block there may be only 8. Results of 2 bytes:
+template <int COUNT, class Place>
+DEVICE void lay_down_matrices(const Scalars& scalars, const Sum (&sums)[COUNT], const Place& place) {
+  const int lane = int(threadIdx.x) % 32;
+  // Matrix q of a block: rows of the left operand from 8 (q % 2) on, of the right one from 8 (q / 2) on.
+  const auto row = [&](int block) {
+    return SWAP_AB ? place(block, lane / 8 % 2 * 8, lane / 16 * 8 + lane % 8) : place(block, lane % 16, lane / 16 * 8);
   };
-  with_scalars(out.scalars, [&](const Scalars& scalars) {
-    const Result* rows[2] = {out.row(group), out.row(8 + group)};
-    const auto results_at = [&](Result (&results)[2], int j, int half) {
-      const int column = 8 * j + 2 * in_group;
-      const int inside = 8 * half + group < out.rows ? out.columns - column : 0;
-      const int sum = first / 2 + 4 * j + 2 * half;
-      apply<true>(scalars, {sums[sum], sums[sum + 1]}, results,
-                  [&](Result (&old)[2]) { read_pair(old, rows[half] + column, 1, inside); });
-    };
-    if constexpr (sizeof(Result) == 2) {
+  constexpr int WHOLE = COUNT / 8 * 8;  // sums of blocks of 16
+  Result results[COUNT];
+  apply<true>(scalars, sums, results, [&](Result (&old)[COUNT]) {
+    UNROLL_ALL
+    for (int e = 0; e < WHOLE; e += 8) {
+      unsigned words[4];
+      load_matrices<4, SWAP_AB != 0>(words, row(e / 8));  //@ wgmma-read-old
       UNROLL_ALL
-      for (int j = 0; j < COLUMNS / 8; j += 2) {
-        unsigned words[4];
-        UNROLL_ALL
-        for (int q = 0; q < 4; ++q) {
-          if (j + q / 2 >= COLUMNS / 8) break;
-          Result results[2];
-          results_at(results, j + q / 2, q % 2);
-          copy_bits(words[q], results);
-        }
-        // Matrix q: rows 8 (q % 2) on, columns 8 (q / 2) on.
-        if (j + 1 < COLUMNS / 8)
-          store_matrices<4, false>(to + place(lane % 16, 8 * j + lane / 16 * 8), words);
-        else
-          store_matrices<2, false>(to + place(lane % 16, 8 * j), {words[0], words[1]});
-      }
-    } else {
+      for (int w = 0; w < 4; ++w) unpack(old + e + 2 * w, words[w]);
+    }
+    if constexpr (WHOLE < COUNT) {
+      unsigned words[2];
+      load_matrices<2, SWAP_AB != 0>(words, row(WHOLE / 8));
       UNROLL_ALL
-      for (int half = 0; half < 2; ++half) {
-        UNROLL_ALL
-        for (int j = 0; j < COLUMNS / 8; ++j) {
-          Result results[2];
-          results_at(results, j, half);
-          store_part<2>(reinterpret_cast<Result*>(to + place(8 * half + group, 8 * j + 2 * in_group)), results, 0, 2);
-        }
-      }
+      for (int w = 0; w < 2; ++w) unpack(old + WHOLE + 2 * w, words[w]);
+    }
+    warp_barrier();  //@ wgmma-barrier-before-overwriting
+  });
+  UNROLL_ALL
+  for (int e = 0; e < WHOLE; e += 8) {
+    const Result* of = results + e;
+    store_matrices<4, SWAP_AB != 0>(row(e / 8), {packed(of), packed(of + 2), packed(of + 4), packed(of + 6)});
+  }
+  if constexpr (WHOLE < COUNT)
+    store_matrices<2, SWAP_AB != 0>(row(WHOLE / 8), {packed(results + WHOLE), packed(results + WHOLE + 2)});
+}
+// Others: a lane reads the elements that it overwrites itself. Pairs are neighbours in C, but not with SWAP_AB.
+template <int COUNT, class Place>
+DEVICE void lay_down_elements(const Scalars& scalars, const Sum (&sums)[COUNT], const Place& place) {
+  const int lane = int(threadIdx.x) % 32, group = lane / 4, in_group = lane % 4;
+  constexpr int TOGETHER = SWAP_AB ? 1 : 2;
+  const auto at = [&](int e) {
+    return reinterpret_cast<Result*>(place(e / 8, group + e / 2 % 2 * 8, e / 4 % 2 * 8 + 2 * in_group + e % 2));
+  };
+  Result results[COUNT];
+  apply<true>(scalars, sums, results, [&](Result (&old)[COUNT]) {
+    UNROLL_ALL
+    for (int e = 0; e < COUNT; e += TOGETHER) {
+      Result some[TOGETHER];
+      load_vector<TOGETHER>(some, at(e));
+      UNROLL_ALL
+      for (int t = 0; t < TOGETHER; ++t) old[e + t] = some[t];
     }
   });
+  UNROLL_ALL
+  for (int e = 0; e < COUNT; e += TOGETHER) {
+    Result some[TOGETHER];
+    UNROLL_ALL
+    for (int t = 0; t < TOGETHER; ++t) some[t] = results[e + t];
+    store_vector<TOGETHER>(at(e), some);
+  }
 }
+// Lays down the warp's results of a part. to: the warp's buffer, with SWAP_AB the warpgroup's.
+template <class Of>
+DEVICE void lay_down(char* to, const Scalars& scalars, const Sums& sums) {
+#if SWAP_AB
+  const int column = int(threadIdx.x) / 32 % 4 * 16;  // of the buffer: the warp's first one
+  char* panel = to + column / kStored.columns * kStored.panel_bytes();
+  const auto place = [&](int block, int left, int right) {
+    const int byte = right * kStored.width() + (column % kStored.columns + left) * int(sizeof(Result));
+    return panel + block * 16 * kStored.width() + swizzled<kStored.width()>(byte);  //@ wgmma-place-swapped
+  };
+#else
+  const auto place = [&](int block, int left, int right) {
+    const int byte = (left * Of::SPAN + block * 16 + right) * int(sizeof(Result));
+    return to + swizzled<kStored.swizzle(Of::SPAN)>(byte);  //@ wgmma-place-result
+  };
 #endif
+  Sum of_part[Of::SPAN / 2];
+  UNROLL_ALL
+  for (int e = 0; e < Of::SPAN / 2; ++e) of_part[e] = sums[Of::INSTRUCTION][Of::FIRST / 2 + e];
+  if constexpr (sizeof(Result) == 2)
+    lay_down_matrices(scalars, of_part, place);
+  else
+    lay_down_elements(scalars, of_part, place);
+}
 
 #if EPILOGUE == 2
-DEVICE void store_box(const WarpTile& to, const TensorMap& map, int column, int row, const char* box) {
-#if BATCHED
-  store_tile(map, column, row, to.work.product, box);
+constexpr int kStorer = SWAP_AB ? kWarpgroup : 32;  // threads that share two buffers; the first one issues copies by TMA
+
+DEVICE bool issues_stores() { return int(threadIdx.x) % kStorer == 0; }
+
+// Buffers, and the mbarriers of loads into them, take turns. `stored`: the number of stores so far, of all work items.
+DEVICE char* buffer_of(char* shared, unsigned stored) {
+  constexpr int BYTES = kStorer / 32 * kStored.bytes();
+  char* buffers = shared + kLayout.scratch_at() + (int(threadIdx.x) - kWarpgroup) / kStorer * kStored.kBuffers * BYTES;
+  return buffers + stored % kStored.kBuffers * BYTES;  //@ wgmma-buffer
+}
+DEVICE Mbarrier* loaded_of(char* shared, unsigned stored) {
+  return loads_of(shared) + (int(threadIdx.x) - kWarpgroup) / kStorer * kStored.kBuffers + stored % kStored.kBuffers;
+}
+
+// Calls each(map, column, row, offset) for the boxes of a part, at `offset` of its buffer.
+template <class Of, class Each>
+DEVICE void for_boxes(const WarpTile& to, const Each& each) {
+  const int left = to.first_left + to.left_of(Of::INSTRUCTION);  // SWAP_AB: of the warpgroup's first warp
+  const int right = to.right_of(Of::INSTRUCTION) + Of::FIRST;
+#if SWAP_AB
+  UNROLL_ALL
+  for (int row = 0; row < Of::SPAN; row += kStored.rows) {
+    UNROLL_ALL
+    for (int p = 0; p < kStored.panels(); ++p)
+      each(to.args.c_maps[0], to.work.column + left + p * kStored.columns, to.work.row + right + row,
+           p * kStored.panel_bytes() + row * kStored.width());
+  }
 #else
-  store_tile(map, column, row, box);
+  const TensorMap& map = to.args.c_maps[Of::SPAN == kPartSpan ? 0 : kStored.maps() - 1];
+  each(map, to.work.column + right, to.work.row + left, 0);
 #endif
 }
 
-#if SWAP_AB
-// The four warps of a warpgroup wait for one another.
-struct Meeting {
-  Mbarrier* barrier;
-  int parity;
-  DEVICE_MEMBER void wait() {
-    mbarrier_arrive_warp(barrier);
-    mbarrier_wait(barrier, parity);
-    parity ^= 1;
-  }
-};
+// Starts the load of C's old elements of a part into the buffer where its results will be laid down. Called by the thread
+// that issues stores, after the last ordinary access of the buffer and a fence_proxy_async() by each thread.
+// stored: the number of stores before that of the part.
+template <class Of>
+DEVICE void load_old(const WarpTile& to, char* shared, unsigned stored) {
+  char* buffer = buffer_of(shared, stored);
+  Mbarrier* loaded = loaded_of(shared, stored);
+  mbarrier_expect_tx(loaded, Of::SPAN * (kStorer / 2) * int(sizeof(Result)));
+  for_boxes<Of>(to, [&](const TensorMap& map, int column, int row, int offset) {
+#if BATCHED
+    load_tile(buffer + offset, map, column, row, to.work.product, loaded);
+#else
+    load_tile(buffer + offset, map, column, row, loaded);  //@ wgmma-load-old
+#endif
+  });
+}
 
-// stored: the number of the warpgroup's stores so far, of all work items; its two buffers take turns.
-DEVICE void store_by_tma(const WarpTile& to, Sums& sums, char* shared, int& stored) {
-  if (to.scalars.alpha == Sum(0)) clear(sums);
-  constexpr int BUFFER = 4 * kStored.bytes();
-  const int warpgroup = int(threadIdx.x) / kWarpgroup - 1;
-  const bool first_thread = int(threadIdx.x) % kWarpgroup == 0;
-  char* scratch = shared + kLayout.scratch_at() + warpgroup * kStored.kBuffers * BUFFER;
-  // Two meetings for each store: the parity returns to 0.
-  Meeting meeting = {meetings(shared) + warpgroup, 0};
-  UNROLL_ALL
-  for (int i = 0; i < kInstructions; ++i) {
-    UNROLL_ALL
-    for (int first = 0; first < WGMMA_N; first += kStored.kMostRows) {
-      char* buffer = scratch + stored++ % kStored.kBuffers * BUFFER;  //@ wgmma-buffer-swapped
-      if (first_thread) stores_read<kStored.kBuffers - 1>();  //@ wgmma-wait-buffer-swapped
-      meeting.wait();
-      lay_down(buffer, to.part(i, first, kStored.kMostRows), sums[i], first);
-      fence_proxy_async();  //@ wgmma-fence-swapped
-      if (to.scalars.beta != Sum(0)) fence_proxy_async_global();
-      meeting.wait();  //@ wgmma-meeting
-      if (first_thread) {
-        const int column = to.work.column + to.first_left + to.left_of(i);  // of the warpgroup's first warp
-        UNROLL_ALL
-        for (int row = 0; row < kStored.kMostRows; row += kStored.rows) {
-          if (first + row >= WGMMA_N) break;
-          UNROLL_ALL
-          for (int p = 0; p < kStored.panels(); ++p)
-            store_box(to, to.args.c_maps[0], column + p * kStored.columns, to.work.row + to.right_of(i) + first + row,
-                      buffer + p * kStored.panel_bytes() + row * kStored.width());
-        }
-        stores_commit();
-      }
+// Starts the loads of the first parts of a work item where beta is not 0: for both buffers.
+DEVICE void load_first(const WarpTile& to, char* shared, unsigned stored) {
+  if (to.scalars.beta == Sum(0) || !issues_stores()) return;
+  stores_read<0>();  //@ wgmma-wait-buffer-first
+  load_old<Part<0>>(to, shared, stored);
+  if constexpr (kParts > 1) load_old<Part<1>>(to, shared, stored + 1);
+}
+
+// Stores a part by TMA. wait(): the threads that share a buffer wait for one another.
+template <class Of, class Wait>
+DEVICE void store_part_by_tma(const WarpTile& to, const Sums& sums, char* shared, unsigned& stored, const Wait& wait) {
+  const bool blends = to.scalars.beta != Sum(0);
+  char* buffer = buffer_of(shared, stored);
+  if (issues_stores()) {
+    if (!blends) {
+      stores_read<kStored.kBuffers - 1>();  //@ wgmma-wait-buffer
+    } else if constexpr (Of::NTH > 0 && Of::NTH + 1 < kParts) {
+      stores_read<0>();  //@ wgmma-wait-buffer-old
+      load_old<Part<Of::NTH + 1>>(to, shared, stored + 1);
     }
   }
-}
+  wait();
+  if (blends) mbarrier_wait(loaded_of(shared, stored), int(stored / kStored.kBuffers % 2));  //@ wgmma-wait-old
+  lay_down<Of>(buffer, to.scalars, sums);
+  fence_proxy_async();  //@ wgmma-fence-stores
+  wait();  //@ wgmma-meeting
+  if (issues_stores()) {
+    for_boxes<Of>(to, [&](const TensorMap& map, int column, int row, int offset) {
+#if BATCHED
+      store_tile(map, column, row, to.work.product, buffer + offset);
 #else
-// stored: the number of the warp's stores so far, of all work items; its two buffers take turns.
-DEVICE void store_by_tma(const WarpTile& to, Sums& sums, char* shared, int& stored) {
-  if (to.scalars.alpha == Sum(0)) clear(sums);  // drops NaN, too; cheaper than a choice for each sum
-  char* scratch = scratch_of_warp(shared);
-  UNROLL_ALL
-  for (int i = 0; i < kInstructions; ++i) {
-    for_stored_columns([&](auto columns, int first) {
-      constexpr int COLUMNS = decltype(columns)::COLUMNS;
-      char* buffer = scratch + stored++ % kStored.kBuffers * kStored.bytes();  //@ wgmma-buffer
-      if (int(threadIdx.x) % 32 == 0) stores_read<kStored.kBuffers - 1>();  //@ wgmma-wait-buffer
-      warp_barrier();
-      lay_down<COLUMNS>(buffer, to.part(i, first, COLUMNS), sums[i], first);
-      fence_proxy_async();  //@ wgmma-fence-stores
-      if (to.scalars.beta != Sum(0)) fence_proxy_async_global();
-      warp_barrier();
-      if (int(threadIdx.x) % 32 == 0) {
-        const TensorMap& map = to.args.c_maps[COLUMNS == kStored.columns ? 0 : kStored.maps() - 1];
-        store_box(to, map, to.work.column + to.right_of(i) + first, to.work.row + to.first_left + to.left_of(i), buffer);
-        stores_commit();
-      }
-    });
-  }
-}
+      store_tile(map, column, row, buffer + offset);
 #endif
-#else
-// Stores the rows of a buffer. Each lane stores one word of 4 bytes of a row; where a row is not aligned to words, the
-// first word has only some elements of the row, and the row's last elements are stored one by one.
-template <int COLUMNS>
-DEVICE void store_rows_of(const Output& out, const char* buffer) {
-  constexpr int WORD = 4 / int(sizeof(Result)), WORDS = COLUMNS / WORD;
-  const int lane = int(threadIdx.x) % 32;
-  const auto result = [&](int row, int column) {
-    const int byte = (row * COLUMNS + column) * int(sizeof(Result));
-    return *reinterpret_cast<const Result*>(buffer + swizzled<kStored.swizzle(COLUMNS)>(byte));
-  };
-  const auto shift_of = [](const Result* row) {
-    return static_cast<int>(reinterpret_cast<unsigned long long>(row) / sizeof(Result) % WORD);  //@ wgmma-row-shift
-  };
-  UNROLL_BY(2)
-  for (int row = 0; row < kStored.rows; ++row) {
-    if (row >= out.rows) break;
-    if (WORDS < 32 && lane >= WORDS) break;
-    Result* to = out.row(row);
-    const int first = lane * WORD - shift_of(to);
-    Result word[WORD];
-    UNROLL_ALL
-    for (int e = 0; e < WORD; ++e) word[e] = result(row, first + e < 0 ? 0 : first + e);
-    store_part<WORD>(to + first, word, -first, out.columns - first);
+    });
+    stores_commit();
   }
-  if (lane < kStored.rows && lane < out.rows) {
-    Result* to = out.row(lane);
-    const int shift = shift_of(to);
+  ++stored;
+}
+
+// stored: the number of stores so far, of all work items.
+DEVICE void store_by_tma(const WarpTile& to, Sums& sums, char* shared, unsigned& stored) {
+  if (to.scalars.alpha == Sum(0)) clear(sums);  // drops NaN, too; cheaper than a choice for each sum
+#if SWAP_AB
+  // The four warps of a warpgroup wait for one another. Twice for each store: the parity returns to 0.
+  Mbarrier* meeting = meetings(shared) + (int(threadIdx.x) / kWarpgroup - 1);
+  int parity = 0;
+  const auto wait = [&] {
+    mbarrier_arrive_warp(meeting);
+    mbarrier_wait(meeting, parity);
+    parity ^= 1;
+  };
+#else
+  const auto wait = [] { warp_barrier(); };
+#endif
+  for_parts([&](auto part) { store_part_by_tma<decltype(part)>(to, sums, shared, stored, wait); });
+}
+#else
+// Copies rows of C to a buffer, or a buffer's rows to C. A row of C is read and written in words of 4 bytes, one by each
+// lane; where it is not aligned to words, the first word has only some elements of the row, and the row's last elements
+// are copied one by one.
+template <int COLUMNS>
+struct BufferedRows {
+  static constexpr int WORD = 4 / int(sizeof(Result)), WORDS = COLUMNS / WORD;
+  const Output& out;
+  char* buffer;
+
+  DEVICE_MEMBER Result& result(int row, int column) const {
+    const int byte = (row * COLUMNS + column) * int(sizeof(Result));
+    return *reinterpret_cast<Result*>(buffer + swizzled<kStored.swizzle(COLUMNS)>(byte));
+  }
+  static DEVICE_MEMBER int shift_of(const Result* row) {
+    return static_cast<int>(reinterpret_cast<unsigned long long>(row) / sizeof(Result) % WORD);  //@ wgmma-row-shift
+  }
+  // Calls each(row, column) for this lane's of a row's last elements that are in no word; the lane is the row.
+  template <class Each>
+  DEVICE_MEMBER void for_last(const Each& each) const {
+    const int lane = int(threadIdx.x) % 32;
+    if (lane >= kStored.rows || lane >= out.rows) return;
+    Result* row = out.row(lane);
+    const int shift = shift_of(row);
     UNROLL_ALL
     for (int e = 1; e < WORD; ++e) {
       const int column = COLUMNS - e;
-      if (shift >= e && column < out.columns) to[column] = result(lane, column);  //@ wgmma-row-last
+      if (shift >= e && column < out.columns) each(row + column, result(lane, column));  //@ wgmma-row-last
     }
   }
-}
+  DEVICE_MEMBER void store() const {
+    const int lane = int(threadIdx.x) % 32;
+    UNROLL_BY(2)
+    for (int row = 0; row < kStored.rows; ++row) {
+      if (row >= out.rows) break;
+      if (WORDS < 32 && lane >= WORDS) break;
+      Result* to = out.row(row);
+      const int first = lane * WORD - shift_of(to);
+      Result word[WORD];
+      UNROLL_ALL
+      for (int e = 0; e < WORD; ++e) word[e] = result(row, first + e < 0 ? 0 : first + e);
+      store_part<WORD>(to + first, word, -first, out.columns - first);
+    }
+    for_last([](Result* c, const Result& laid_down) { *c = laid_down; });
+  }
+  DEVICE_MEMBER void load() const {
+    constexpr int TOGETHER = 4;  // rows in flight
+    const int lane = int(threadIdx.x) % 32;
+    UNROLL_BY(1)
+    for (int row = 0; row < kStored.rows; row += TOGETHER) {
+      if (row >= out.rows) break;
+      if (WORDS < 32 && lane >= WORDS) break;
+      Result words[TOGETHER][WORD];
+      UNROLL_ALL
+      for (int r = 0; r < TOGETHER; ++r) {
+        const Result* from = out.row(row + r);
+        const int first = lane * WORD - shift_of(from);
+        load_part<WORD>(words[r], from + first, -first, row + r < out.rows ? out.columns - first : -first);  //@ wgmma-row-old
+      }
+      UNROLL_ALL
+      for (int r = 0; r < TOGETHER; ++r) {
+        const int first = lane * WORD - shift_of(out.row(row + r));
+        UNROLL_ALL
+        for (int e = 0; e < WORD; ++e)
+          if (first + e >= 0) result(row + r, first + e) = words[r][e];
+      }
+    }
+    for_last([](const Result* c, Result& old) { old = *c; });
+  }
+};
 
 DEVICE void store_rows(const WarpTile& to, Sums& sums, char* shared) {
   if (to.scalars.alpha == Sum(0)) clear(sums);
   // Addresses are not computed before the main loop, which has no registers for them.
   char* scratch = reinterpret_cast<char*>(opaque_shared_pointer(reinterpret_cast<float*>(scratch_of_warp(shared))));
-  UNROLL_ALL
-  for (int i = 0; i < kInstructions; ++i) {
-    for_stored_columns([&](auto columns, int first) {
-      constexpr int COLUMNS = decltype(columns)::COLUMNS;
-      constexpr int PARTS = WGMMA_N / kStored.columns + (kStored.rest > 0);
-      char* buffer = scratch + (i * PARTS + first / kStored.columns) % 2 * kStored.bytes();
-      const Output out = to.part(i, first, COLUMNS);
-      lay_down<COLUMNS>(buffer, out, sums[i], first);
-      warp_barrier();  //@ wgmma-rows-barrier
-      store_rows_of<COLUMNS>(out, buffer);
-    });
-  }
+  for_parts([&](auto part) {
+    typedef decltype(part) Of;
+    char* buffer = scratch + Of::NTH % 2 * kStored.bytes();
+    const Output out = to.part(Of::INSTRUCTION, Of::FIRST, Of::SPAN);
+    const BufferedRows<Of::SPAN> rows = {out, buffer};
+    if (to.scalars.beta != Sum(0)) {
+      rows.load();
+      warp_barrier();  //@ wgmma-rows-loaded
+    }
+    lay_down<Of>(buffer, to.scalars, sums);
+    warp_barrier();  //@ wgmma-rows-barrier
+    rows.store();
+  });
   warp_barrier();  // the next work item begins with the same buffer
 }
 #endif

@@ -139,10 +139,20 @@ struct EpilogueLayout {
   }
 };
 
-// Mbarriers of the warpgroups that multiply. meeting: the threads of each wait for one another.
-constexpr int barriers_of_consumers(bool ping_pong, bool meeting, int consumers) {
-  return (ping_pong ? consumers : 0) + (meeting ? consumers : 0);
-}
+// Mbarriers of the warpgroups that multiply: for their turns, where the warps of each meet, and for
+// loads of C into each buffer.
+struct ConsumerBarriers {
+  int consumers;
+  bool ping_pong, by_tma, swapped;  // by_tma: C is stored by TMA
+
+  constexpr int turns() const { return ping_pong ? consumers : 0; }
+  constexpr int meetings() const { return by_tma && swapped ? consumers : 0; }
+  // A warp has its own buffers, swapped a warpgroup.
+  constexpr int loads() const {
+    return by_tma ? consumers * (swapped ? 1 : 4) * StoredLayout::kBuffers : 0;
+  }
+  constexpr int all() const { return turns() + meetings() + loads(); }
+};
 
 // Registers of a thread. A multiprocessor's are shared out evenly at the launch; then the warpgroup
 // that copies gives registers to those that multiply (setmaxnreg), which ptxas takes into account.

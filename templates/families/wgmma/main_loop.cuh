@@ -96,17 +96,16 @@ constexpr tilewise::wgmma::ScratchLayout kScratch = kEpilogue.scratch();
 constexpr tilewise::wgmma::StoredLayout kStored = kEpilogue.stored();
 constexpr int kStagedColumns = kEpilogue.staged();
 typedef StagedRow<kScratch.columns, VECTOR_C, SHIFT_C != 0> StagedSums;
-constexpr bool kMeetings = EPILOGUE == 2 && SWAP_AB;  // warps of a warpgroup wait for one another
-constexpr tilewise::wgmma::BlockLayout kLayout = {
-    kStageBytes, STAGES, kEpilogue.bytes(), CONSUMERS * 4,
-    tilewise::wgmma::barriers_of_consumers(PING_PONG != 0, kMeetings, CONSUMERS)};
+constexpr tilewise::wgmma::ConsumerBarriers kBarriers = {CONSUMERS, PING_PONG != 0, EPILOGUE == 2, SWAP_AB != 0};
+constexpr tilewise::wgmma::BlockLayout kLayout = {kStageBytes, STAGES, kEpilogue.bytes(), CONSUMERS * 4, kBarriers.all()};
 constexpr tilewise::wgmma::RegisterLayout kRegisters = {CONSUMERS, BLOCKS_PER_SM, (1 + PROMOTE) * kInstructions * WGMMA_N / 2};
 
-// Mbarriers behind those of the stages: whose turn it is (PING_PONG), and where a warpgroup's warps meet.
+// Mbarriers behind those of the stages: whose turn it is (PING_PONG), where a warpgroup's warps meet, and loads of C.
 [[maybe_unused]] DEVICE Mbarrier* turns_of(char* shared) {
   return reinterpret_cast<Mbarrier*>(shared + kLayout.barriers_at()) + 2 * STAGES;
 }
-[[maybe_unused]] DEVICE Mbarrier* meetings(char* shared) { return turns_of(shared) + (PING_PONG ? CONSUMERS : 0); }
+[[maybe_unused]] DEVICE Mbarrier* meetings(char* shared) { return turns_of(shared) + kBarriers.turns(); }
+[[maybe_unused]] DEVICE Mbarrier* loads_of(char* shared) { return meetings(shared) + kBarriers.meetings(); }
 
 struct WgmmaArgs : MultiplyArgs {
 #if BATCHED
@@ -195,8 +194,13 @@ struct WorkItem {
 #endif
     return true;
   }
+  // Whether other clusters share the tile of C: its sums are stored apart.
 #if STREAM_K
   DEVICE_MEMBER bool shared() const { return nth >= 0; }
+#else
+  DEVICE_MEMBER bool shared() const { return false; }
+#endif
+#if STREAM_K
   // Where the block's sums of a shared tile go.
   DEVICE_MEMBER Sum* partial(const WgmmaArgs& args, int block) const {
     constexpr int ROWS = TILE_M * CLUSTER_M, COLUMNS = TILE_N * CLUSTER_N;

@@ -104,9 +104,9 @@ struct Wgmma {
   }
   StoredLayout stored() const { return epilogue_layout(false).stored(); }
   std::uint32_t shared_bytes(bool shifted) const {
+    const ConsumerBarriers barriers{consumers, ping_pong, epilogue == 2, swap};
     const BlockLayout block{parts_of_element * (a.bytes() + b.bytes()), stages,
-                            epilogue_layout(shifted).bytes(), consumers * 4,
-                            barriers_of_consumers(ping_pong, swap && epilogue == 2, consumers)};
+                            epilogue_layout(shifted).bytes(), consumers * 4, barriers.all()};
     return static_cast<std::uint32_t>(block.shared_bytes());
   }
   std::uint32_t shared_bytes() const { return shared_bytes(true); }

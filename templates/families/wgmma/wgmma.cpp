@@ -219,7 +219,7 @@ KernelTemplate wgmma_template() {
   t.summary = "Hopper's tensor cores, fed by TMA, warp-specialised";
   t.parameters = wgmma::parameters();
   t.constraints = wgmma::constraints();
-  t.revision = 3;
+  t.revision = 4;
   t.supports = supports;
   t.plan = plan;
   t.pipeline_use = [](const Problem& problem, const Configuration& c) {

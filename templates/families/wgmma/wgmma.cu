@@ -20,6 +20,7 @@
 // registers. 1: a warp passes them through shared memory and stores VECTOR_C neighbours at a time. SHIFT_C 1: C's rows
 // may not be aligned to VECTOR_C elements. 2: a warp (with SWAP_AB a warpgroup) lays results down in shared memory, and
 // TMA stores them while the warp goes on. 3: the warp stores them itself, row by row in words of 4 bytes, at any alignment.
+// In 2 and 3 C's old elements come the same way, where beta is not 0: into the buffer, where results replace them.
 //
 // SPLIT 1: writes partial sums to c as [split][m][n], for the reduce step. STREAM_K 1: clusters share the tiles of the
 // last wave; their sums go to `partial`, and the stream_k step adds them. From the problem: ELEMENT, RESULT,
@@ -32,7 +33,7 @@ DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, int bl
                      WorkItem work) {
   const int warp = int(threadIdx.x) / 32 % 4;
   StagePhase<STAGES> from(0);
-  [[maybe_unused]] int stored = 0;
+  [[maybe_unused]] unsigned stored = 0;
 #if PING_PONG
   Mbarrier* turns = turns_of(shared);
   int phase = 0, item = 0;
@@ -52,10 +53,14 @@ DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, int bl
 #endif
     const int first = PING_PONG ? 0 : nth * kBlocks;
     Scalars scalars;
+    const WarpTile to = {args, scalars, work, first * 64 + warp * 16};
     multiply_tiles(sums, pipeline, from, work.tiles, first, [&] {
       scalars = scalars_of(args);  // not before: registers are scarce in the main loop
 #if PING_PONG
       mbarrier_arrive_warp(turns + (nth + 1) % CONSUMERS);
+#endif
+#if EPILOGUE == 2
+      if (!work.shared()) load_first(to, shared, stored);
 #endif
     });
 #if STREAM_K
@@ -64,7 +69,6 @@ DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, int bl
       continue;
     }
 #endif
-    const WarpTile to = {args, scalars, work, first * 64 + warp * 16};
 #if EPILOGUE == 2
     store_by_tma(to, sums, shared, stored);
 #elif EPILOGUE == 3
@@ -103,10 +107,12 @@ KERNEL(kThreads, BLOCKS_PER_SM) wgmma(ARGUMENTS WgmmaArgs args) {
     }
   }
 #endif
-#if EPILOGUE == 2 && SWAP_AB
+#if EPILOGUE == 2
   if (threadIdx.x == 0) {
     UNROLL_BY(1)
-    for (int c = 0; c < CONSUMERS; ++c) mbarrier_init(meetings(shared) + c, 4);
+    for (int m = 0; m < kBarriers.meetings(); ++m) mbarrier_init(meetings(shared) + m, 4);
+    UNROLL_BY(1)
+    for (int l = 0; l < kBarriers.loads(); ++l) mbarrier_init(loads_of(shared) + l, 1);
   }
 #endif
   const Queue queue(args, args.products());
