@@ -44,6 +44,19 @@ TEST(Portfolio, EveryShippedRecordIsValidOnItsGpu) {
   }
 }
 
+// A change of a template's revision or estimates puts its corrections out of use. Either they are
+// fitted again, or the portfolio says that they fit.
+TEST(Portfolio, EveryShippedCorrectionIsInUse) {
+  for (const char* key : {"NVIDIA H200|9.0|132", "NVIDIA H100 80GB HBM3|9.0|132"})
+    for (const DType type : {DType::bf16, DType::f32}) {
+      const Problem problem = typed_problem(Layout::nn, 64, 64, 64, type, type);
+      const std::optional<Corrections> shipped =
+          portfolio_corrections(problem, nominal_from_key(key));
+      ASSERT_TRUE(shipped) << key << to_string(type);
+      EXPECT_TRUE(shipped->whole()) << key << to_string(type);
+    }
+}
+
 TEST(Portfolio, ServesWhatNothingStoredServes) {
   const Problem problem = problem_of(3000, 1777, 900);
   const Resolver stored({}, h200()), portfolio = portfolio_of(h200());
