@@ -3,7 +3,7 @@
 a line `<!-- table KIND NAMES -->` and `<!-- end -->`. With --check it changes nothing and fails if a table or a picture
 of bench/picture.py is old.
 
-    tune NAME, serve NAME,.., ladder NAME, pack NAME
+    tune NAME, serve NAME,.., ladder NAME, pack NAME, threads NAME,.., streams NAME,..
     compare NAME or NAME:TYPE      every shape of a run of bench/compare, or of one type in it
     types NAME,NAME,..             one row a type, over the runs of these names
     speeds NAME,NAME,..            the same in fewer columns
@@ -359,6 +359,24 @@ def drop_in_table(name):
     return "\n".join(rows)
 
 
+def threads_table(names):
+    runs = [load(name) for name in names.split(",")]
+    numbers = [str(t["threads"]) for t in runs[0]["result"]["threads"]]
+    rows = ["| threads | " + " | ".join(numbers) + " |", "|---|" + "---|" * len(numbers)]
+    for run in runs:
+        problem = run["result"]["problem"].split(" strict")[0]
+        rows.append(f"| {problem} | " + " | ".join(f"{t['ratio']:.2f}" for t in run["result"]["threads"]) + " |")
+    return "\n".join(rows)
+
+
+def streams_table(names):
+    rows = ["| product | caller's memory | ms | of the bound |", "|---|---|---|---|"]
+    for name in names.split(","):
+        result = load(name)["result"]
+        rows.append(f"| {result['problem'].split(' strict')[0]} | {result['memory']} | {result['median_ms']:.1f} | {result['of_bound']:.2f} |")
+    return "\n".join(rows)
+
+
 def part_table(name):
     """The table under "[key] ..." of a text file, for results that were counted or composed by hand."""
     file, _, key = name.partition(":")
@@ -370,7 +388,8 @@ def part_table(name):
 
 
 TABLES = {"part": part_table, "python": python_table, "drop_in": drop_in_table, "tune": tune_table, "serve": serve_table, "compare": compare_table, "ladder": ladder_table,
-          "types": types_table, "speeds": speeds_table, "targets": targets_table, "pack": pack_table}
+          "types": types_table, "speeds": speeds_table, "targets": targets_table, "pack": pack_table,
+          "threads": threads_table, "streams": streams_table}
 
 
 def table(kind, names):
