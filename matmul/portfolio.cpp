@@ -1,5 +1,7 @@
 #include "matmul/portfolio.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -66,11 +68,41 @@ std::string_view shipped_text(const std::string& gpu) {
   return {};
 }
 
+/// The same product of the other 16-bit float; none of other types. The kernels of both take equal
+/// times.
+std::optional<Problem> of_other_float(const Problem& problem) {
+  const auto other = [](DType type) {
+    if (type == DType::f16) return DType::bf16;
+    return type == DType::bf16 ? DType::f16 : type;
+  };
+  Problem of_other = problem;
+  for (Operand* operand : {&of_other.a, &of_other.b, &of_other.c})
+    operand->type = other(operand->type);
+  if (of_other == problem || !product_kind(of_other)) return std::nullopt;
+  return of_other;
+}
+
+/// The records of a portfolio, and those of 16-bit floats once more for the other 16-bit float.
 std::vector<Record> records_of(std::string_view text) {
   const std::size_t end = text.rfind(kThenCorrections);
-  return read_portfolio(end == std::string_view::npos ? std::string(text)
-                                                      : std::string(text.substr(0, end)) + "}")
-      .records;
+  std::vector<Record> records =
+      read_portfolio(end == std::string_view::npos ? std::string(text)
+                                                   : std::string(text.substr(0, end)) + "}")
+          .records;
+  const std::size_t own = records.size();
+  const auto has = [&](const Problem& problem, const Candidate& candidate) {
+    return std::any_of(records.begin(), records.begin() + static_cast<std::ptrdiff_t>(own),
+                       [&](const Record& record) {
+                         return record.problem == problem && record.candidate == candidate;
+                       });
+  };
+  for (std::size_t i = 0; i < own; ++i)
+    if (const std::optional<Problem> other = of_other_float(records[i].problem);
+        other && !has(*other, records[i].candidate)) {
+      records.push_back(records[i]);
+      records.back().problem = *other;
+    }
+  return records;
 }
 
 }  // namespace
@@ -102,12 +134,15 @@ std::optional<Corrections> portfolio_corrections(const Problem& problem, const D
   const std::size_t place = text.rfind(kThenCorrections);
   if (place == std::string_view::npos) return std::nullopt;
   const Json json = Json::parse("{" + std::string(text.substr(place + 1)));
-  const auto trees = json.at("corrections").find(kind_text(problem));
-  if (trees == json.at("corrections").end()) return std::nullopt;
-  Corrections corrections =
-      Corrections::from_bytes(from_base64(trees->get<std::string>()), problem, device);
-  if (corrections.empty()) return std::nullopt;
-  return corrections;
+  for (const std::optional<Problem>& kind : {std::optional(problem), of_other_float(problem)}) {
+    if (!kind) continue;
+    const auto trees = json.at("corrections").find(kind_text(*kind));
+    if (trees == json.at("corrections").end()) continue;
+    Corrections corrections =
+        Corrections::from_bytes(from_base64(trees->get<std::string>()), *kind, device);
+    if (!corrections.empty()) return corrections;
+  }
+  return std::nullopt;
 }
 
 Portfolio read_portfolio(const std::string& text) {

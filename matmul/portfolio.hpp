@@ -16,15 +16,16 @@ namespace tilewise {
 
 /// The records of the GPU's portfolio, otherwise those of all GPUs with its capability; empty
 /// without any, and for the CPU. They have this GPU's key and origin `shipped`. Times of another
-/// GPU are scaled by the cost model's ratio of the two GPUs.
+/// GPU are scaled by the cost model's ratio of the two GPUs. Records of f16 serve bf16, too, and
+/// the reverse.
 std::vector<Record> portfolio_for(const DeviceInfo& device);
 
 /// The records of the portfolios of all GPUs with this capability, including its own, in the same
 /// form.
 std::vector<Record> portfolios_of_capability(const DeviceInfo& device);
 
-/// The shipped corrections of the cost model for the GPU and the problem's types; none for a GPU
-/// that was not measured.
+/// The shipped corrections of the cost model for the GPU and the problem's types, or for those of
+/// the other 16-bit float; none for a GPU that was not measured.
 std::optional<Corrections> portfolio_corrections(const Problem& problem, const DeviceInfo& device);
 
 /// The contents of a portfolio's file.

@@ -2,9 +2,10 @@
 #include "matmul/portfolio.hpp"
 
 #include <gmock/gmock.h>
-#include <algorithm>
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "matmul_fixture.hpp"
 #include "resolver_parts.hpp"
@@ -48,13 +49,42 @@ TEST(Portfolio, EveryShippedRecordIsValidOnItsGpu) {
 // fitted again, or the portfolio says that they fit.
 TEST(Portfolio, EveryShippedCorrectionIsInUse) {
   for (const char* key : {"NVIDIA H200|9.0|132", "NVIDIA H100 80GB HBM3|9.0|132"})
-    for (const DType type : {DType::bf16, DType::f32}) {
+    for (const DType type : {DType::bf16, DType::f16, DType::f32}) {
       const Problem problem = typed_problem(Layout::nn, 64, 64, 64, type, type);
       const std::optional<Corrections> shipped =
           portfolio_corrections(problem, nominal_from_key(key));
       ASSERT_TRUE(shipped) << key << to_string(type);
       EXPECT_TRUE(shipped->whole()) << key << to_string(type);
     }
+}
+
+// The kernels of both take equal times.
+TEST(Portfolio, RecordsOfOne16BitFloatServeTheOther) {
+  for (const char* key : {"NVIDIA H200|9.0|132", "NVIDIA H100 80GB HBM3|9.0|132"}) {
+    const DeviceInfo device = nominal_from_key(key);
+    const auto corrections = [&](const Problem& kind) {
+      return portfolio_corrections(kind, device);
+    };
+    const Resolver portfolio({}, device, "", portfolio_for(device), corrections);
+    for (const std::int64_t m : {1, 16, 777, 4096}) {
+      const auto best_of = [&](DType type) {
+        return portfolio.expected(typed_problem(Layout::nt, m, 4096, 4096, type, type), 1);
+      };
+      const std::vector<Resolver::Expected> f16 = best_of(DType::f16), bf16 = best_of(DType::bf16);
+      ASSERT_THAT(f16, SizeIs(1));
+      ASSERT_THAT(bf16, SizeIs(1));
+      EXPECT_EQ(f16.front().candidate, bf16.front().candidate) << key << m;
+      EXPECT_DOUBLE_EQ(f16.front().us, bf16.front().us) << key << m;
+    }
+  }
+}
+
+TEST(Portfolio, RecordsAreNotShippedTwice) {
+  const std::vector<Record> records = portfolio_for(h200());
+  std::set<std::pair<std::string, std::string>> seen;
+  for (const Record& record : records)
+    EXPECT_TRUE(seen.emplace(to_string(record.problem), to_string(record.candidate)).second)
+        << to_string(record.problem) << to_string(record.candidate);
 }
 
 TEST(Portfolio, ServesWhatNothingStoredServes) {

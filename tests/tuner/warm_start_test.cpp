@@ -120,7 +120,7 @@ TEST(ShippedCandidates, HaveTheWinnersOfTheVerySize) {
   }
 }
 
-// The portfolios have no f16 product of this size with transposed operands, but one of bf16.
+// The portfolios' files have no f16 product of this size with transposed operands, but one of bf16.
 TEST(ShippedCandidates, HaveTheWinnersOfTheOther16BitFloat) {
   const DeviceInfo device = nominal_device({9, 0, true});
   const auto with_type = [](DType type) {
@@ -130,8 +130,6 @@ TEST(ShippedCandidates, HaveTheWinnersOfTheOther16BitFloat) {
   const Problem bf16 = with_type(DType::bf16), f16 = with_type(DType::f16);
   const std::vector<Candidate> candidates = shipped(f16, device);
   const std::vector<Record> records = portfolios_of_capability(device);
-  EXPECT_TRUE(std::none_of(records.begin(), records.end(),
-                           [&](const Record& record) { return record.problem == f16; }));
   EXPECT_TRUE(std::any_of(records.begin(), records.end(), [&](const Record& record) {
     return record.problem == bf16 &&
            std::find(candidates.begin(), candidates.end(), record.candidate) != candidates.end();

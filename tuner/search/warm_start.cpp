@@ -24,19 +24,6 @@ bool resemble(const Problem& x, const Problem& y) {
          bytes_of(x.accumulator) == bytes_of(y.accumulator) && x.math == y.math && x != y;
 }
 
-/// The problem, and the same product of the other 16-bit float: its kernels take equal times.
-std::vector<Problem> of_equal_times(const Problem& problem) {
-  const auto other = [](DType type) {
-    if (type == DType::f16) return DType::bf16;
-    return type == DType::bf16 ? DType::f16 : type;
-  };
-  Problem of_other = problem;
-  for (Operand* operand : {&of_other.a, &of_other.b, &of_other.c})
-    operand->type = other(operand->type);
-  if (of_other == problem || !product_kind(of_other)) return {problem};
-  return {problem, of_other};
-}
-
 /// Another layout counts as much as a size four times as large.
 double unlikeness(const Problem& x, const Problem& y) {
   return distance_between(x, y) + (layout_of(x) == layout_of(y) ? 0 : 2);
@@ -86,14 +73,8 @@ std::vector<Candidate> shipped_candidates(const Database& database, const Search
                          [&](const Problem& kind) {
                            return own_or_shipped_corrections(database, kind, space.device());
                          });
-  std::vector<Resolver::Expected> all;
-  for (const Problem& alike : of_equal_times(space.problem()))
-    for (Resolver::Expected& one : shipped.expected(alike, kExpected))
-      all.push_back(std::move(one));
-  std::stable_sort(all.begin(), all.end(),
-                   [](const auto& x, const auto& y) { return x.us < y.us; });
   std::vector<Candidate> good;
-  for (Resolver::Expected& one : all)
+  for (Resolver::Expected& one : shipped.expected(space.problem(), kExpected))
     if (good.size() < kShipped && one.us > 0 && space.contains(one.candidate) &&
         std::find(good.begin(), good.end(), one.candidate) == good.end())
       good.push_back(std::move(one.candidate));
