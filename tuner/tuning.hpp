@@ -88,7 +88,7 @@ class Tuning {
   std::deque<Candidate> first_;
   std::set<Candidate> proposed_first_;
   std::set<Candidate> awaited_;  ///< of these: the search does not end before they are measured
-  StaleMeasurements stale_;  ///< with other sources than the current ones
+  StaleMeasurements stale_;      ///< with other sources than the current ones
   Faults faults_;
   CompileTimes compile_times_;
   std::map<Candidate, double> expected_;  ///< seconds to compile, of candidates under way
