@@ -190,7 +190,7 @@ void Tuning::recall() {
   std::vector<Candidate> wanted = session_.options.first;
   std::erase_if(wanted, [this](const Candidate& one) { return !session_.space.contains(one); });
   std::vector<Candidate> shipped;
-  if (!session_.options.brief)
+  if (!session_.options.brief && session_.options.only.empty())
     shipped = shipped_candidates(session_.context.database, session_.space);
   if (!shipped.empty()) wanted.insert(wanted.begin(), shipped.front());
   if (session_.incumbent) wanted.insert(wanted.begin(), *session_.incumbent);

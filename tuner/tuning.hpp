@@ -84,7 +84,8 @@ class Tuning {
   BusyClock busy_;
   std::unique_ptr<CompileAhead> ahead_;
   std::optional<Search> search_;
-  /// Candidates to propose before the strategy's: TuneOptions::first, and the incumbent.
+  /// Candidates to propose before the strategy's: TuneOptions::first, the incumbent, and
+  /// the shipped one that is expected to be the fastest.
   std::deque<Candidate> first_;
   std::set<Candidate> proposed_first_;
   std::set<Candidate> awaited_;  ///< of these: the search does not end before they are measured

@@ -147,21 +147,12 @@ TEST_F(Late, StoredImagesAreUsedToTheEnd) {
   EXPECT_EQ(again.too_late, 0);
 }
 
-/// The first candidate's compile takes 80 seconds of the clock of budgets.
-struct AdvancingCompiler : GridCompiler {
-  CompileResult compile(const CompileRequest& request) const override {
-    seconds = 80;
-    return GridCompiler::compile(request);
-  }
-  mutable std::atomic<int> seconds{0};
-};
-
 TEST_F(Late, AFirstCompileThatTakesTheBudgetStillHasAWinner) {
-  AdvancingCompiler slow;
+  std::atomic<int> seconds{0};
+  compiler.fault = [&](const KernelSpec&) { seconds = 80; };
+  clock = [&] { return static_cast<double>(seconds); };
   options.budget_seconds = 50;
-  TuneContext context{database, &cache, &slow, evaluator, progress, &stop};
-  context.clock = [&slow] { return static_cast<double>(slow.seconds); };
-  const TuneResult result = tune(problem, options, context);
+  const TuneResult result = run();
   EXPECT_TRUE(result.winner);
   EXPECT_GE(result.evaluated, 1);
   EXPECT_LT(result.evaluated, 4) << "the search ends with its first measurement";

@@ -154,36 +154,48 @@ class EqualTimes : public FakeEvaluator {
   }
 };
 
-/// The first compile takes 80 seconds of the clock of budgets.
-struct SlowFirstCompile : FakeCompiler {
-  CompileResult compile(const CompileRequest& request) const override {
-    seconds = 80;
-    return FakeCompiler::compile(request);
+/// A search of 50 seconds whose first compile takes 80.
+struct ShortSearch : testing::Test {
+  ShortSearch() {
+    compiler.fault = [this](const KernelSpec&) { seconds = 80; };
+    options.compile_threads = 4;
+    options.budget_seconds = 50;
   }
-  mutable std::atomic<int> seconds{0};
-};
+  TuneResult run() {
+    TuneContext context{database, nullptr, &compiler, evaluator, {}, &stop};
+    context.clock = [this] { return static_cast<double>(seconds); };
+    return tune(problem, options, context);
+  }
+  bool is_measured(const Candidate& candidate) const {
+    const std::vector<Record> records = database.records({});
+    return std::any_of(records.begin(), records.end(),
+                       [&](const Record& record) { return record.candidate == candidate; });
+  }
 
-// Else a search of a few seconds could store a winner that is slower than what served before it.
-TEST(ShippedCandidates, AreMeasuredByTheShortestSearch) {
   const Problem problem = make_problem(256);
   Database database = Database::in_memory();
   EqualTimes evaluator;
-  SlowFirstCompile compiler;
-  compiler.name = "fake 1";
+  FakeCompiler compiler;
+  TuneOptions options;
+  std::atomic<bool> stop{false};
+  std::atomic<int> seconds{0};
+};
+
+// Else it could store a winner that is slower than what served before it.
+TEST_F(ShortSearch, MeasuresTheBestShippedCandidate) {
   const std::vector<Candidate> best = shipped(problem, evaluator.device_info());
   ASSERT_THAT(best, testing::Not(IsEmpty()));
-  TuneOptions options;
-  options.compile_threads = 4;
-  options.budget_seconds = 50;
-  std::atomic<bool> stop{false};
-  TuneContext context{database, nullptr, &compiler, evaluator, {}, &stop};
-  context.clock = [&compiler] { return static_cast<double>(compiler.seconds); };
-  const TuneResult result = tune(problem, options, context);
+  const TuneResult result = run();
   EXPECT_TRUE(result.winner);
   EXPECT_LT(result.evaluated, 30);
-  const std::vector<Record> records = database.records({});
-  EXPECT_TRUE(std::any_of(records.begin(), records.end(),
-                          [&](const Record& record) { return record.candidate == best.front(); }));
+  EXPECT_TRUE(is_measured(best.front()));
+}
+
+TEST_F(ShortSearch, MeasuresTheCallersOwnListAlone) {
+  const KernelTemplate& naive = find_template("naive");
+  options.only = {{"naive", naive.default_configuration(problem, evaluator.device_info())}};
+  EXPECT_EQ(run().evaluated, 1);
+  EXPECT_TRUE(is_measured(options.only.front()));
 }
 
 TEST(ShippedCandidates, AreNoneOnOtherCapabilitiesAndOnTheCpu) {

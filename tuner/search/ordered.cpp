@@ -28,7 +28,7 @@ constexpr std::size_t kUniformShare = 4;
 constexpr int kModelEvery = 6;
 constexpr std::size_t kLearnedPercent = 50;
 constexpr std::size_t kFromFastPercent = 50;
-// In units of the best measured candidate's predicted time: nearly three standard deviations of the
+// In units of the best measured candidate's predicted time: about three standard deviations of the
 // model's error in the ratio of two candidates (docs/cost-model.md).
 constexpr double kHopeless = 2;
 // In the same unit. Such a candidate waits until nothing else is left, since one measurement can
