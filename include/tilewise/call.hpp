@@ -35,8 +35,9 @@ class Stream {
 /// elements.
 ///
 /// alpha and beta are host values. If alpha_device (beta_device) is set, the kernel reads the value
-/// from there instead, in the accumulator's type. With a packed operand, `a`, `lda` and `stride_a`
-/// (`b`, ...) still describe the original; see PackedOperand.
+/// from there instead, in the accumulator's type; the value may not change before the product is
+/// done. With a packed operand, `a`, `lda` and `stride_a` (`b`, ...) still describe the original;
+/// see PackedOperand.
 struct Call {
   const void* a = nullptr;
   const void* b = nullptr;

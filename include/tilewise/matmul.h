@@ -215,7 +215,7 @@ typedef struct tilewise_problem {
 /* One call of a problem. Matrix i of a batch is at a + i stride_a, or for a batch by pointers at
  * the i-th pointer of the array a. alpha and beta have values of the accumulator's type (f32; f64
  * for F64; whole numbers for I8). If alpha_device (beta_device) is set, the kernel reads the value
- * from that device address instead. */
+ * from that device address instead; the value may not change before the product is done. */
 typedef struct tilewise_call {
   size_t struct_size; /* sizeof(tilewise_call) */
   const void* a;

@@ -62,9 +62,10 @@ DEVICE void prefetch_map([[maybe_unused]] const TensorMap& map) {
 }
 
 // Starts the copy of a box from shared memory to the matrix, from column x and row y on; what lies past the matrix's
-// edges is not written, but for the rest of the 16 bytes in which a row ends (seen on an H200). x and y are at least 0: otherwise the hardware raises an illegal-instruction error. x elements
-// are a multiple of 16 bytes, and `from` is laid out and aligned, as for load_tile(). Called by one thread. Before, each
-// thread that wrote the box calls fence_proxy_async(), and a barrier follows.
+// edges is not written, but for the rest of the 16 bytes in which a row ends (seen on an H200). x and y are at least 0:
+// otherwise the hardware raises an illegal-instruction error. x elements are a multiple of 16 bytes, and `from` is laid out
+// and aligned, as for load_tile(). Called by one thread. Before, each thread that wrote the box calls
+// fence_proxy_async(), and a barrier follows.
 DEVICE void store_tile(const TensorMap& map, int x, int y, const void* from, SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
   tilewise_host::store_tile(2, &map, x, y, 0, from, at);
