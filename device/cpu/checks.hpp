@@ -62,7 +62,6 @@ class FiberChecks {
   enum Slot : unsigned {
     begin,
     end,
-    cluster,
     barriers,
     warps = barriers + 16,
     slots = warps + 128

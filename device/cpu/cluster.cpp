@@ -18,7 +18,6 @@ void BlockRunner::cluster_barrier(Site site) {
     });
   me.file = site.file, me.line = site.line;
   idle_yields_ = 0;
-  checks_.release(FiberChecks::cluster);
   if (++in_cluster_ == threads) {
     in_cluster_ = 0;
     clustered_ = true;
@@ -27,7 +26,6 @@ void BlockRunner::cluster_barrier(Site site) {
     me.ready_at = kForCluster;
     run_others();
   }
-  checks_.acquire(FiberChecks::cluster);
 }
 
 char* BlockRunner::shared_of(unsigned block, Site site) {
