@@ -1,6 +1,5 @@
 # cpack -G DEB makes three packages: libtilewise0 (the shared library), libtilewise-dev and autotune. Make them of a tree
-# configured with -DTILEWISE_TESTS=OFF (tests compile the programs without optimisation) and -DCMAKE_INSTALL_PREFIX=/usr
-# (Debian's folder of libraries, lib/ARCHITECTURE).
+# configured with -DTILEWISE_TESTS=OFF and -DCMAKE_INSTALL_PREFIX=/usr (Debian's folder of libraries, lib/ARCHITECTURE).
 if(NOT PROJECT_IS_TOP_LEVEL)
   return()
 endif()

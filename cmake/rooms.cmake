@@ -33,10 +33,11 @@ endfunction()
 set(TILEWISE_STANDARD_HEADERS <algorithm> <array> <atomic> <chrono> <cmath> <cstdint> <cstring> <filesystem>
     <functional> <map> <memory> <mutex> <optional> <span> <string> <string_view> <utility> <vector>)
 
-# A program with a command line. It parses and prints: build time matters more than speed, above all where
-# tests are built. The headers of the command line and of JSON are compiled once for all programs.
+# A program with a command line. It parses and prints: build time matters more than speed. But with -O0 the whole program
+# would be slow: of inline functions that it shares with the libraries the linker takes the program's copies. The
+# headers of the command line and of JSON are compiled once for all programs.
 function(tilewise_program target)
-  set(optimise $<$<CONFIG:Release>:$<IF:$<BOOL:${TILEWISE_TESTS}>,-O0,-O1>>)
+  set(optimise $<$<CONFIG:Release>:-O1>)
   target_compile_options(${target} PRIVATE ${optimise})
   if(NOT TARGET tilewise_program_headers)
     file(WRITE ${tilewise_BINARY_DIR}/program_headers.cpp "int main() {}\n")
