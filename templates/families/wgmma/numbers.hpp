@@ -71,6 +71,11 @@ struct Wgmma {
   std::int64_t resident(const DeviceInfo& device) const {
     return std::max<std::int64_t>(1, std::int64_t{device.multiprocessors} * blocks / cluster());
   }
+  /// A cluster's tiles of C, of each part of k and each product.
+  std::int64_t items(const Problem& p) const {
+    return ceil_div(p.m, std::int64_t{tile_m} * cluster_m) *
+           ceil_div(p.n, std::int64_t{tile_n} * cluster_n) * split * p.batch;
+  }
   StreamK stream_k_of(const Problem& p, const DeviceInfo& device) const {
     return tilewise::stream_k_of(p, std::int64_t{tile_m} * cluster_m,
                                  std::int64_t{tile_n} * cluster_n, tile_k, resident(device));

@@ -185,6 +185,15 @@ std::vector<Constraint> search_hints() {
       hint("promotions_overlap", {"PROMOTE", "PING_PONG"},
            "with PROMOTE warpgroups share each tile: one adds while another multiplies",
            [](const Wgmma& s, const In&) { return s.promote == 0 || !s.ping_pong; }),
+      hint("ping_pong_needed",
+           {"PING_PONG", "CONSUMERS", "TILE_M", "TILE_N", "CLUSTER_M", "CLUSTER_N", "BLOCKS_PER_SM",
+            "SPLIT_K", "STREAM_K"},
+           "with PING_PONG the busiest block has a tile for each warpgroup that multiplies, and "
+           "there is no STREAM_K",
+           [](const Wgmma& s, const In& in) {
+             return !s.ping_pong || (!s.stream_k && ceil_div(s.items(in.problem),
+                                                             s.resident(in.device)) >= s.consumers);
+           }),
       hint("cluster_needed", {"CLUSTER_M", "CLUSTER_N", "TILE_M", "TILE_N"},
            "a cluster is no larger than the tiles there are",
            [](const Wgmma& s, const In& in) {
@@ -195,11 +204,14 @@ std::vector<Constraint> search_hints() {
       Common::split_has_work(),
       hint("stream_k_has_work",
            {"STREAM_K", "TILE_M", "TILE_N", "TILE_K", "CLUSTER_M", "CLUSTER_N", "BLOCKS_PER_SM"},
-           "a stream-K cluster has at least four tiles of k, and there are at most 16 waves",
+           "a stream-K cluster has at least four tiles of k, and there are 2 to 16 waves before "
+           "the last one",
            [](const Wgmma& s, const In& in) {
              if (!s.stream_k) return true;
              const StreamK stream_k = s.stream_k_of(in.problem, in.device);
-             return stream_k.share >= 4 && stream_k.whole_tiles <= 16 * s.resident(in.device);
+             const std::int64_t wave = s.resident(in.device);
+             return stream_k.share >= 4 && stream_k.whole_tiles >= 2 * wave &&
+                    stream_k.whole_tiles <= 16 * wave;
            }),
       hint("pack_a_pays", {"PACK_A"},
            "A is packed only where it has to be, and transposed only for k to be contiguous",

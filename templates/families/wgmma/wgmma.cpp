@@ -98,7 +98,6 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   shape.splits = s.split;
   // GROUP_M counts rows of clusters.
   const std::int64_t rows = std::int64_t{s.tile_m} * s.cluster_m;
-  const std::int64_t columns = std::int64_t{s.tile_n} * s.cluster_n;
   const int group_m = static_cast<int>(group_m_of(problem, rows, s.group_m));
   shape.group_m = group_m;
   shape.pack_a = s.pack_a;
@@ -114,8 +113,7 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
         shape.maps.push_back({TileMap::Of::c, of_box, stored.rows, stored.swizzle(of_box)});
   }
   shape.programmatic = has(device.features, Feature::programmatic_launch);
-  const std::int64_t items =
-      ceil_div(problem.m, rows) * ceil_div(problem.n, columns) * s.split * problem.batch;
+  const std::int64_t items = s.items(problem);
   shape.thread = thread_work(s, problem, ceil_div(items, s.resident(device)));
   MultiplyPlan made(problem, std::move(shape));
   if (is_batched(problem)) made.add_argument({Argument::Kind::integer32, problem.batch});
