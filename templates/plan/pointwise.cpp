@@ -1,0 +1,97 @@
+#include "templates/plan/pointwise.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <string_view>
+
+#include "vocabulary/text.hpp"
+
+namespace tilewise {
+namespace {
+
+using Op = EpilogueOp;
+
+/// By EpilogueOp: the member of Functions (words/functions.cuh).
+constexpr std::string_view kWords[] = {"",
+                                       "",
+                                       "",  // what is no function
+                                       "negate",
+                                       "add",
+                                       "subtract",
+                                       "multiply",
+                                       "divide",
+                                       "minimum",
+                                       "maximum",
+                                       "less",
+                                       "less_or_equal",
+                                       "equal",
+                                       "not_equal",
+                                       "where",
+                                       "absolute",
+                                       "square_root",
+                                       "reciprocal_root",
+                                       "exponential",
+                                       "logarithm",
+                                       "hyperbolic_tangent",
+                                       "error_function",
+                                       "sigmoid",
+                                       "silu",
+                                       "relu",
+                                       "gelu",
+                                       "gelu_tanh"};
+static_assert(std::size(kWords) == static_cast<std::size_t>(Op::gelu_tanh) + 1);
+
+/// As a hexadecimal literal, which is exact.
+std::string literal(double value) {
+  std::array<char, 40> digits{};
+  char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), std::abs(value),
+                                  std::chars_format::hex)
+                        .ptr;
+  return "PointwiseNumber(" + std::string(std::signbit(value) ? "-0x" : "0x") +
+         std::string(digits.data(), end) + ")";
+}
+
+std::string value_of(const EpilogueNode& node) {
+  switch (node.op) {
+    case Op::sum_of_products:
+      return "acc";
+    case Op::number:
+      return literal(node.value);
+    case Op::operand:
+      return "values.p" + std::to_string(node.slot);
+    default:
+      return "F::" + std::string(kWords[static_cast<std::size_t>(node.op)]) + "(" +
+             join(node.x, ", ", [](std::size_t x) { return "v" + std::to_string(x); }) + ")";
+  }
+}
+
+std::string members(const Epilogue& epilogue, bool read) {
+  std::string text;
+  for (std::size_t slot = 0; slot < epilogue.operands.size(); ++slot)
+    if ((epilogue.operands[slot].use == EpilogueUse::read) == read)
+      text += "  PointwiseNumber p" + std::to_string(slot) + ";\n";
+  return text;
+}
+
+}  // namespace
+
+std::string pointwise_source(const Epilogue& epilogue) {
+  std::string text = "// " + to_string(epilogue) + "\nstruct PointwiseValues {\n" +
+                     members(epilogue, true) + "};\nstruct PointwiseResults {\n" +
+                     members(epilogue, false) + "};\n" +
+                     "DEVICE PointwiseNumber pointwise([[maybe_unused]] PointwiseNumber acc, "
+                     "[[maybe_unused]] const PointwiseValues& values,\n"
+                     "                                 [[maybe_unused]] PointwiseResults& results) "
+                     "{\n  typedef Functions<PointwiseNumber> F;\n";
+  for (std::size_t n = 0; n < epilogue.nodes.size(); ++n)
+    text += "  const auto v" + std::to_string(n) + " = " + value_of(epilogue.nodes[n]) + ";\n";
+  for (std::size_t slot = 0; slot < epilogue.operands.size(); ++slot)
+    if (epilogue.operands[slot].use != EpilogueUse::read)
+      text += "  results.p" + std::to_string(slot) + " = v" +
+              std::to_string(epilogue.operands[slot].node) + ";\n";
+  return text + "  return v" + std::to_string(epilogue.c) + ";\n}\n";
+}
+
+}  // namespace tilewise

@@ -1,0 +1,19 @@
+#pragma once
+#include <string>
+
+#include "vocabulary/epilogue.hpp"
+
+namespace tilewise {
+
+/// An epilogue in the kernel dialect, by the words of words/functions.cuh, which a source includes
+/// before this text:
+///
+///     struct PointwiseValues { PointwiseNumber p0; };   // of operands that are read, by slot
+///     struct PointwiseResults { PointwiseNumber p1; };  // of those that are written or summed
+///     DEVICE PointwiseNumber pointwise(PointwiseNumber acc, const PointwiseValues& values,
+///                                      PointwiseResults& results);  // returns C's element
+///
+/// A function of the epilogue alone: equal epilogues have equal texts.
+std::string pointwise_source(const Epilogue& epilogue);
+
+}  // namespace tilewise

@@ -1,0 +1,86 @@
+// Words of the kernel dialect for the arithmetic of an epilogue (vocabulary/epilogue.hpp), which templates/plan/pointwise.cpp
+// writes with them. Each operator is rounded to nearest by itself: the compiler contracts no multiplication and addition, so
+// that every kernel gives equal bits. On the CPU results are those of evaluate(). On a GPU exp, log, tanh and erf are
+// CUDA's, at most 2 units in the last place from the exact value (CUDA C++ Programming Guide, "Mathematical Functions").
+#pragma once
+#include "words/types.cuh"
+
+// An epilogue computes in f64 where C is f64, else in f32.
+#if RESULT == TYPE_F64
+typedef double PointwiseNumber;
+#else
+typedef float PointwiseNumber;
+#endif
+
+#ifdef TILEWISE_HOST
+#define TILEWISE_FUNCTION(on_cpu, on_gpu) on_cpu
+#else
+#define TILEWISE_FUNCTION(on_cpu, on_gpu) on_gpu
+#endif
+
+// The operators and functions of T that the hardware or CUDA's library has.
+template <class T>
+struct Basic;
+template <>
+struct Basic<float> {
+  static DEVICE_MEMBER float add(float x, float y) { return TILEWISE_FUNCTION(x + y, __fadd_rn(x, y)); }
+  static DEVICE_MEMBER float subtract(float x, float y) { return TILEWISE_FUNCTION(x - y, __fsub_rn(x, y)); }
+  static DEVICE_MEMBER float multiply(float x, float y) { return TILEWISE_FUNCTION(x * y, __fmul_rn(x, y)); }
+  static DEVICE_MEMBER float divide(float x, float y) { return TILEWISE_FUNCTION(x / y, __fdiv_rn(x, y)); }
+  static DEVICE_MEMBER float square_root(float x) { return TILEWISE_FUNCTION(__builtin_sqrtf(x), __fsqrt_rn(x)); }
+  static DEVICE_MEMBER float absolute(float x) { return TILEWISE_FUNCTION(__builtin_fabsf(x), fabsf(x)); }
+  static DEVICE_MEMBER float exponential(float x) { return TILEWISE_FUNCTION(__builtin_expf(x), expf(x)); }
+  static DEVICE_MEMBER float logarithm(float x) { return TILEWISE_FUNCTION(__builtin_logf(x), logf(x)); }
+  static DEVICE_MEMBER float hyperbolic_tangent(float x) { return TILEWISE_FUNCTION(__builtin_tanhf(x), tanhf(x)); }
+  static DEVICE_MEMBER float error_function(float x) { return TILEWISE_FUNCTION(__builtin_erff(x), erff(x)); }
+  static DEVICE_MEMBER bool is_negative(float x) { return bits_of(x) >> 31; }  // also -0
+};
+template <>
+struct Basic<double> {
+  static DEVICE_MEMBER double add(double x, double y) { return TILEWISE_FUNCTION(x + y, __dadd_rn(x, y)); }
+  static DEVICE_MEMBER double subtract(double x, double y) { return TILEWISE_FUNCTION(x - y, __dsub_rn(x, y)); }
+  static DEVICE_MEMBER double multiply(double x, double y) { return TILEWISE_FUNCTION(x * y, __dmul_rn(x, y)); }
+  static DEVICE_MEMBER double divide(double x, double y) { return TILEWISE_FUNCTION(x / y, __ddiv_rn(x, y)); }
+  static DEVICE_MEMBER double square_root(double x) { return TILEWISE_FUNCTION(__builtin_sqrt(x), __dsqrt_rn(x)); }
+  static DEVICE_MEMBER double absolute(double x) { return TILEWISE_FUNCTION(__builtin_fabs(x), fabs(x)); }
+  static DEVICE_MEMBER double exponential(double x) { return TILEWISE_FUNCTION(__builtin_exp(x), exp(x)); }
+  static DEVICE_MEMBER double logarithm(double x) { return TILEWISE_FUNCTION(__builtin_log(x), log(x)); }
+  static DEVICE_MEMBER double hyperbolic_tangent(double x) { return TILEWISE_FUNCTION(__builtin_tanh(x), tanh(x)); }
+  static DEVICE_MEMBER double error_function(double x) { return TILEWISE_FUNCTION(__builtin_erf(x), erf(x)); }
+  static DEVICE_MEMBER bool is_negative(double x) {
+    UInt64 bits;
+    copy_bits(bits, x);
+    return bits >> 63;
+  }
+};
+
+// The operators and functions of an epilogue, by the names of EpilogueOp.
+template <class T>
+struct Functions : Basic<T> {
+  typedef Basic<T> B;
+  static DEVICE_MEMBER T negate(T x) { return -x; }
+  // Keeps NaN; -0 is less than 0, so that the order of the arguments changes no bit.
+  static DEVICE_MEMBER T minimum(T x, T y) {
+    if (x != x || y != y) return B::add(x, y);
+    return x < y || (x == y && B::is_negative(x)) ? x : y;
+  }
+  static DEVICE_MEMBER T maximum(T x, T y) { return -minimum(-x, -y); }
+  static DEVICE_MEMBER bool less(T x, T y) { return x < y; }
+  static DEVICE_MEMBER bool less_or_equal(T x, T y) { return x <= y; }
+  static DEVICE_MEMBER bool equal(T x, T y) { return x == y; }
+  static DEVICE_MEMBER bool not_equal(T x, T y) { return x != y; }
+  static DEVICE_MEMBER T where(bool condition, T x, T y) { return condition ? x : y; }
+  static DEVICE_MEMBER T reciprocal_root(T x) { return B::divide(T(1), B::square_root(x)); }
+  static DEVICE_MEMBER T sigmoid(T x) { return B::divide(T(1), B::add(T(1), B::exponential(-x))); }
+  static DEVICE_MEMBER T silu(T x) { return B::divide(x, B::add(T(1), B::exponential(-x))); }
+  static DEVICE_MEMBER T relu(T x) { return x < T(0) ? T(0) : x; }
+  static DEVICE_MEMBER T gelu(T x) {
+    const T inner = B::multiply(x, T(0.70710678118654752));  // sqrt(1 / 2)
+    return B::multiply(B::multiply(T(0.5), x), B::add(T(1), B::error_function(inner)));
+  }
+  static DEVICE_MEMBER T gelu_tanh(T x) {
+    const T cube = B::multiply(B::multiply(B::multiply(T(0.044715), x), x), x);
+    const T inner = B::multiply(T(0.79788456080286536), B::add(x, cube));  // sqrt(2 / pi)
+    return B::multiply(B::multiply(T(0.5), x), B::add(T(1), B::hyperbolic_tangent(inner)));
+  }
+};
