@@ -2,6 +2,7 @@
 // several products, whose operands lie stride_a, stride_b and stride_c elements apart. POINTERS_A (POINTERS_B, POINTERS_C)
 // 1: `a` is an array of pointers to them instead.
 #pragma once
+#include "parts/pointwise.cuh"
 #include "words/matrix_of.cuh"
 #include "words/types.cuh"
 
@@ -51,6 +52,9 @@ struct MultiplyArgs {
   Int64 part_tiles;     // tiles of k of a part; the last part may be short or empty
   TileOrder order;
   Sum alpha, beta;
+#if POINTWISE
+  PointwiseArgs pointwise;
+#endif
 
   // The problem's sizes, and how it is cut. The argument k is 0 where alpha is 0: then neither A nor B may be read.
   // Where sizes are constants, has_product() tests that.

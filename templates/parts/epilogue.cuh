@@ -4,20 +4,29 @@
 
 struct Scalars {
   Sum alpha, beta;
+#if POINTWISE
+  const PointwiseArgs* pointwise;  // null: sums are stored for another step
+#endif
 };
 
-// Arguments: any type with the fields alpha, beta, alpha_device and beta_device.
+// Arguments: any type with the fields alpha, beta, alpha_device and beta_device, and with POINTWISE `pointwise`.
 template <class Arguments>
 DEVICE Scalars scalars_of(const Arguments& args) {
   return {args.alpha_device ? *args.alpha_device : args.alpha,
-          args.beta_device ? *args.beta_device : args.beta};
+          args.beta_device ? *args.beta_device : args.beta,
+#if POINTWISE
+          &args.pointwise
+#endif
+  };
 }
 
 // The only way from sums to results: alpha x sum + beta x c, converted to C's type, as BLAS defines it. alpha = 0 drops
 // the product (even NaN); CLEARED: sums are 0 there. beta = 0 does not read C; else read_c(old) reads its elements. One
 // test of beta serves all COUNT sums: a test for each makes the code several times as large, and slow to compile.
-template <bool CLEARED = false, int COUNT, class ReadC>
-DEVICE void apply(const Scalars& s, const Sum (&sums)[COUNT], Result (&results)[COUNT], const ReadC& read_c) {
+// POINTWISE: the epilogue follows. place_of(e): the place of an element, which may lie outside of C.
+template <bool CLEARED = false, int COUNT, class ReadC, class PlaceOf>
+DEVICE void apply(const Scalars& s, const Sum (&sums)[COUNT], Result (&results)[COUNT], const ReadC& read_c,
+                  [[maybe_unused]] const PlaceOf& place_of) {
   Sum values[COUNT];
   UNROLL_ALL
   for (int e = 0; e < COUNT; ++e)
@@ -27,21 +36,31 @@ DEVICE void apply(const Scalars& s, const Sum (&sums)[COUNT], Result (&results)[
     UNROLL_ALL
     for (int e = 0; e < COUNT; ++e) values[e] = multiply_add(s.beta, Number<RESULT>::widen(results[e]), values[e]);
   }
+#if POINTWISE
+  if (s.pointwise) {
+    UNROLL_ALL
+    for (int e = 0; e < COUNT; ++e)
+      results[e] = narrow_pointwise<RESULT>(pointwise_at(*s.pointwise, PointwiseNumber(values[e]), place_of(e)));
+    return;
+  }
+#endif
   UNROLL_ALL
   for (int e = 0; e < COUNT; ++e) results[e] = Number<RESULT>::narrow(values[e]);
 }
 // One element of C.
-DEVICE void blend(const Scalars& s, Sum sum, Result* c) {
+DEVICE void blend(const Scalars& s, Sum sum, Result* c, const Place& place) {
   const Sum sums[1] = {sum};
   Result result[1];
-  apply(s, sums, result, [&](Result (&old)[1]) { old[0] = *c; });
+  apply(s, sums, result, [&](Result (&old)[1]) { old[0] = *c; }, [&](int) { return place; });
   *c = result[0];
 }
-// Elements `begin` to end - 1 of COUNT neighbours. Where these are all, c is aligned to COUNT elements.
+// Elements `begin` to end - 1 of COUNT neighbours of a row, from `place` on. Where these are all, c is aligned to COUNT
+// elements.
 template <int COUNT>
-DEVICE void blend_part(const Scalars& s, const Sum (&sums)[COUNT], Result* c, int begin, int end) {
+DEVICE void blend_part(const Scalars& s, const Sum (&sums)[COUNT], Result* c, int begin, int end, const Place& place) {
   Result results[COUNT];
-  apply(s, sums, results, [&](Result (&old)[COUNT]) { load_part<COUNT>(old, c, begin, end); });
+  apply(s, sums, results, [&](Result (&old)[COUNT]) { load_part<COUNT>(old, c, begin, end); },
+        [&](int e) { return place.beside(e); });
   store_part<COUNT>(c, results, begin, end);
 }
 
@@ -57,26 +76,27 @@ struct OutputOf<true> {
 };
 
 template <bool Split>
-struct OutputTile {
+struct OutputTile : Place {  // of the tile's first element
   typedef typename OutputOf<Split>::Type Out;
   Out* c;  // of the tile's first element
   Int64 ld;
   int rows, columns;  // those inside the matrix; 0 or less where the tile is wholly outside
   Scalars scalars;
 
-  DEVICE_MEMBER Out* row(int place) const { return opaque_pointer(c + place * ld); }
-  // Writes those of COUNT neighbours of a row that are inside.
+  DEVICE_MEMBER Out* row(int nth) const { return opaque_pointer(c + nth * ld); }
+  // Writes those of COUNT neighbours of a row that are inside. row: the nth.
   template <int COUNT>
-  DEVICE_MEMBER void write(Out* row, int column, const Sum (&values)[COUNT]) const {
-    write_part(row + column, values, 0, columns - column);
+  DEVICE_MEMBER void write(Out* row, int nth, int column, const Sum (&values)[COUNT]) const {
+    write_part(row, nth, column, values, 0, columns - column);
   }
-  // Writes elements `begin` to end - 1 of COUNT neighbours.
+  // Writes elements `begin` to end - 1 of COUNT neighbours, from `column` on.
   template <int COUNT>
-  DEVICE_MEMBER void write_part(Out* to, const Sum (&values)[COUNT], int begin, int end) const {
+  DEVICE_MEMBER void write_part(Out* row, [[maybe_unused]] int nth, int column, const Sum (&values)[COUNT], int begin,
+                                int end) const {
     if constexpr (Split)
-      store_part<COUNT>(to, values, begin, end);
+      store_part<COUNT>(row + column, values, begin, end);
     else
-      blend_part<COUNT>(scalars, values, to, begin, end);
+      blend_part<COUNT>(scalars, values, row + column, begin, end, Place::below(nth).beside(column));
   }
 };
 
@@ -101,9 +121,10 @@ struct StagedRow {
   // The place of a column's sum. Shifted rows are padded: neighbouring lanes then read single elements that are COUNT
   // columns apart, and these lie in different banks.
   static DEVICE_MEMBER int slot(int column) { return Shifted ? column + column / 8 : column; }
-  // Performs the nth store of a row; `from`: the row's sums.
+  // Performs the nth store of a row of the tile; `from`: the row's sums.
   template <class Tile>
-  static DEVICE_MEMBER void write(const Tile& to, typename Tile::Out* row, int nth, const Sum* from) {
+  static DEVICE_MEMBER void write(const Tile& to, int nth_row, int nth, const Sum* from) {
+    typename Tile::Out* row = to.row(nth_row);
     int column = nth * COUNT;
     Sum values[COUNT];
     if constexpr (Shifted) {
@@ -116,6 +137,6 @@ struct StagedRow {
     } else {
       load_sums(values, from + column);
     }
-    to.write_part(row + column, values, -column, to.columns - column);
+    to.write_part(row, nth_row, column, values, -column, to.columns - column);
   }
 };

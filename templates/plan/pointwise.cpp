@@ -1,11 +1,13 @@
 #include "templates/plan/pointwise.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <iterator>
 #include <string_view>
 
+#include "tilewise/error.hpp"
 #include "vocabulary/text.hpp"
 
 namespace tilewise {
@@ -75,6 +77,12 @@ std::string members(const Epilogue& epilogue, bool read) {
   return text;
 }
 
+std::string offset(std::string_view operand, EpilogueOver over) {
+  constexpr std::string_view kMembers[] = {"of_all", "of_rows", "of_columns", "of_elements"};
+  return std::string(operand) + "." + std::string(kMembers[static_cast<std::size_t>(over)]) +
+         "(at)";
+}
+
 }  // namespace
 
 std::string pointwise_source(const Epilogue& epilogue) {
@@ -92,6 +100,34 @@ std::string pointwise_source(const Epilogue& epilogue) {
       text += "  results.p" + std::to_string(slot) + " = v" +
               std::to_string(epilogue.operands[slot].node) + ";\n";
   return text + "  return v" + std::to_string(epilogue.c) + ";\n}\n";
+}
+
+std::string pointwise_header(const Epilogue& epilogue) {
+  std::string reads, writes;
+  for (std::size_t slot = 0; slot < epilogue.operands.size(); ++slot) {
+    const EpilogueOperand& operand = epilogue.operands[slot];
+    const std::string p = "p" + std::to_string(slot), of = "args.of[" + std::to_string(slot) + "]";
+    const std::string at = offset(of, operand.over);
+    if (operand.use == EpilogueUse::summed)
+      throw Error(ErrorKind::unsupported,
+                  "the epilogue " + to_string(epilogue) + " has a sum over rows");
+    if (operand.use == EpilogueUse::written)
+      writes += "  " + of + ".write<RESULT>(" + at + ", results." + p + ");\n";
+    else if (operand.over == EpilogueOver::all)
+      reads += "  values." + p + " = " + of + ".data ? " + of + ".read<kPointwiseType>(" + at +
+               ") : PointwiseNumber(" + of + ".value);\n";
+    else
+      reads += "  values." + p + " = " + of + ".read<RESULT>(" + at + ");\n";
+  }
+  return pointwise_source(epilogue) + "typedef PointwiseArgsOf<" +
+         std::to_string(std::max<std::size_t>(1, epilogue.operands.size())) +
+         "> PointwiseArgs;\n"
+         "DEVICE PointwiseNumber pointwise_at(const PointwiseArgs& args, PointwiseNumber acc, "
+         "const Place& at) {\n  if (!args.has(at)) return acc;\n  PointwiseValues values;\n" +
+         reads +
+         "  PointwiseResults results;\n"
+         "  const PointwiseNumber c = pointwise(acc, values, results);\n" +
+         writes + "  return c;\n}\n";
 }
 
 }  // namespace tilewise

@@ -16,4 +16,10 @@ namespace tilewise {
 /// A function of the epilogue alone: equal epilogues have equal texts.
 std::string pointwise_source(const Epilogue& epilogue);
 
+/// The header pointwise_source.cuh of a kernel with POINTWISE 1 (parts/pointwise.cuh): the same,
+/// and how operands are read and results written at a place of C. Matrices and vectors have C's
+/// type, scalars the type of the arithmetic. Throws Error(unsupported) for a sum over rows, which
+/// needs a step of its own.
+std::string pointwise_header(const Epilogue& epilogue);
+
 }  // namespace tilewise

@@ -15,6 +15,9 @@ struct ReduceArgs {
   Int64 ldc, stride_c, m, n;
   int splits;
   Sum alpha, beta;
+#if POINTWISE
+  PointwiseArgs pointwise;
+#endif
 };
 
 KERNEL(tilewise::ReduceLayout::kThreads, 1) reduce(ARGUMENTS ReduceArgs args) {
@@ -44,5 +47,5 @@ KERNEL(tilewise::ReduceLayout::kThreads, 1) reduce(ARGUMENTS ReduceArgs args) {
   if (row > 0 || element >= elements) return;
   UNROLL_ALL
   for (int r = 1; r < ROWS; ++r) sum = add(sum, sums[r * ELEMENTS + lane]);
-  blend(scalars_of(args), sum, c);
+  blend(scalars_of(args), sum, c, {element / args.n, element % args.n, batch});
 }

@@ -21,6 +21,9 @@ struct StreamKArgs {
   Int64 depth;  // tiles of k
   int group_m, whole_tiles, share;
   Sum alpha, beta;
+#if POINTWISE
+  PointwiseArgs pointwise;
+#endif
 };
 
 constexpr int kThreads = tilewise::StreamKLayout::kThreads, kElements = tilewise::StreamKLayout::kElements;
@@ -49,10 +52,10 @@ KERNEL(kThreads, 4) stream_k(ARGUMENTS StreamKArgs args) {
   Result* c = args.c + row * args.ldc + column;
   const int inside = args.n - column < kTogether ? static_cast<int>(args.n - column) : kTogether;
 #if VECTORS
-  blend_part<kTogether>(scalars, sums, c, 0, inside);
+  blend_part<kTogether>(scalars, sums, c, 0, inside, {row, column, 0});
 #else
   UNROLL_ALL
   for (int e = 0; e < kTogether; ++e)
-    if (e < inside) blend(scalars, sums[e], c + e);
+    if (e < inside) blend(scalars, sums[e], c + e, {row, column + e, 0});
 #endif
 }

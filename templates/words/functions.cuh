@@ -11,12 +11,27 @@ typedef double PointwiseNumber;
 #else
 typedef float PointwiseNumber;
 #endif
+constexpr int kPointwiseType = RESULT == TYPE_F64 ? TYPE_F64 : TYPE_F32;
 
 #ifdef TILEWISE_HOST
 #define TILEWISE_FUNCTION(on_cpu, on_gpu) on_cpu
 #else
 #define TILEWISE_FUNCTION(on_cpu, on_gpu) on_gpu
 #endif
+
+// A result of an epilogue as it is stored: floats are rounded to nearest; integers too, saturated, and NaN becomes 0.
+template <int TYPE>
+DEVICE typename Number<TYPE>::Stored narrow_pointwise(PointwiseNumber value) {
+  if constexpr (TYPE == TYPE_I32 || TYPE == TYPE_I8) {
+    constexpr PointwiseNumber END = TYPE == TYPE_I32 ? 0x1p31 : 0x1p7;  // the first number that is too large
+    constexpr int LARGEST = TYPE == TYPE_I32 ? 0x7fffffff : 0x7f;
+    const PointwiseNumber whole = TILEWISE_FUNCTION(__builtin_nearbyint(value), rint(value));
+    const int number = whole >= END ? LARGEST : (whole < -END ? -LARGEST - 1 : (whole != whole ? 0 : int(whole)));
+    return static_cast<typename Number<TYPE>::Stored>(number);
+  } else {
+    return Number<TYPE>::narrow(value);
+  }
+}
 
 // The operators and functions of T that the hardware or CUDA's library has.
 template <class T>

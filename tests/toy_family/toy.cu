@@ -29,8 +29,9 @@ KERNEL(kThreads, 1) toy(ARGUMENTS ToyArgs args) {
   }
   typedef OutputTile<SPLIT != 0> Output;
   const Int64 ld = SPLIT ? args.n : args.ldc, rows = args.m - work_tile.tile.row;
-  const Output to{(SPLIT ? reinterpret_cast<Output::Out*>(work_tile.partial) : reinterpret_cast<Output::Out*>(work_tile.c)) +
+  const Output to{{work_tile.tile.row, column, work_tile.tile.batch},
+                  (SPLIT ? reinterpret_cast<Output::Out*>(work_tile.partial) : reinterpret_cast<Output::Out*>(work_tile.c)) +
                       work_tile.tile.row * ld + column,
                   ld, rows < ROWS ? int(rows) : ROWS, column < args.n ? 1 : 0, scalars_of(args)};
-  for (int r = 0; r < to.rows; ++r) to.write<1>(to.row(r), 0, {sums[r * kThreads]});
+  for (int r = 0; r < to.rows; ++r) to.write<1>(to.row(r), r, 0, {sums[r * kThreads]});
 }

@@ -52,7 +52,7 @@ KERNEL(256, 1) faulty(ARGUMENTS MultiplyArgs args) {
   Scalars scalars = scalars_of(args);
   if (FAULT == 8) scalars.beta = 0.0f;
   float* c = args.c + row * args.ldc + column;
-  blend(scalars, sum, c);
+  blend(scalars, sum, c, {row, column, 0});
   if (FAULT == 3 && row == args.m - 1 && column == args.n - 1) *c += 1.0f + VARIANT;
   if (FAULT == 6 && row == 0 && column == 0) args.c[-1 - VARIANT] = 0.0f;
   if (FAULT == 7 && row == 1 && column == 1) const_cast<float*>(args.a)[VARIANT] += 1.0f;

@@ -96,10 +96,10 @@ DEVICE void write_sums(const Output& to, const Sums& sums, [[maybe_unused]] char
       for (int j = 0; j < kColumns; ++j) {
         const Sum pair[2] = {now[j][2 * half], now[j][2 * half + 1]};
         if constexpr (VECTOR_C > 1 && ReaderB::PAIRS) {
-          to.write<2>(row, ReaderB::place(j, 2 * in_group), pair);
+          to.write<2>(row, place, ReaderB::place(j, 2 * in_group), pair);
         } else {
-          to.write<1>(row, ReaderB::place(j, 2 * in_group), {pair[0]});
-          to.write<1>(row, ReaderB::place(j, 2 * in_group + 1), {pair[1]});
+          to.write<1>(row, place, ReaderB::place(j, 2 * in_group), {pair[0]});
+          to.write<1>(row, place, ReaderB::place(j, 2 * in_group + 1), {pair[1]});
         }
       }
     }
@@ -125,7 +125,7 @@ DEVICE void write_sums(const Output& to, const Sums& sums, [[maybe_unused]] char
       const int i = n + thread.lane;
       if (16 * ACROSS % 32 > 0 && i >= 16 * ACROSS) break;
       const int row = i / ACROSS, place = ReaderA::place(2 * r + row / 8, row % 8);
-      if (place < to.rows) StagedSums::write(to, to.row(place), i % ACROSS, rows + row * kRowStride);  //@ mma-store-row-c
+      if (place < to.rows) StagedSums::write(to, place, i % ACROSS, rows + row * kRowStride);  //@ mma-store-row-c
     }
   }
 #endif
@@ -151,9 +151,10 @@ KERNEL(kThreads, BLOCKS_PER_SM) mma(ARGUMENTS MmaArgs args) {
   const int rows = kWholeM ? WARP_M : inside(args.rows() - row, WARP_M);
   const int columns = kWholeN ? WARP_N : inside(args.columns() - column, WARP_N);
 #if SPLIT
-  const Output to{work_tile.partial + row * args.columns() + column, args.columns(), rows, columns, {}};
+  const Output to{{row, column, tile.batch}, work_tile.partial + row * args.columns() + column, args.columns(), rows, columns,
+                  {}};
 #else
-  const Output to{work_tile.c + row * args.ldc + column, args.ldc, rows, columns, scalars_of(args)};
+  const Output to{{row, column, tile.batch}, work_tile.c + row * args.ldc + column, args.ldc, rows, columns, scalars_of(args)};
 #endif
 #if SLICE_K > 1 && EPILOGUE
   barrier();  // write_sums() overwrites the scratch that add_groups() reads

@@ -30,5 +30,5 @@ KERNEL(TILE_M * TILE_N, 1) naive(ARGUMENTS MultiplyArgs args) {
     sum = multiply_add(widen(a[k * step_a]), widen(b[k * step_b]), sum);
 
   Result* c = work_tile.c + row * args.ldc + column;
-  blend(scalars_of(args), sum, c);
+  blend(scalars_of(args), sum, c, {row, column, work_tile.tile.batch});
 }

@@ -46,7 +46,7 @@
 #include "families/simt/main_loop.cuh"
 
 // Where a block stores its tile: in C, blended with C's values, or as partial sums in the workspace.
-struct Destination {
+struct Destination : Place {  // of the tile's first element in C
   float* c;  // of the tile's first element
   Int64 ld, rows, columns;  // from that element to the end of the matrix
   Scalars scalars;
@@ -81,7 +81,8 @@ DEVICE void write_rows(const Destination& to, const float (&values)[ROWS][THREAD
         UNROLL_ALL
         for (int e = 0; e < RUN; ++e) run[e] = now[r][j + e];
         const int column = thread.warp_n + OperandB::position(lane_n(thread.lane), j);
-        blend_part<RUN>(to.scalars, run, in_row + column, 0, kWholeN ? RUN : columns - column);
+        blend_part<RUN>(to.scalars, run, in_row + column, 0, kWholeN ? RUN : columns - column,
+                        to.below(row).beside(column));
       }
     }
   }
@@ -172,9 +173,9 @@ KERNEL(kThreads, BLOCKS_PER_SM) simt(ARGUMENTS SimtArgs args) {
     if (nth > 0) shared_free();  //@ simt-barrier-between-tiles
     Sums sums = {};
     if (args.has_product()) multiply(sums, stages, args, work, thread);
-    const Destination whole = {args.c + tile.row * args.ldc + tile.column, args.ldc,
+    const Destination whole = {{tile.row, tile.column, 0}, args.c + tile.row * args.ldc + tile.column, args.ldc,
                                args.rows() - tile.row, args.columns() - tile.column, scalars_of(args)};
-    const Destination partial = {args.partial + (2 * Int64(range.shared_block) + nth) * TILE_M * TILE_N, TILE_N,
+    const Destination partial = {{0, 0, 0}, args.partial + (2 * Int64(range.shared_block) + nth) * TILE_M * TILE_N, TILE_N,
                                  TILE_M, TILE_N, {1.0f, 0.0f}};
     write_result(range.shared_block < 0 ? whole : partial, sums, shared, thread);
     range.advance(part);
@@ -196,7 +197,7 @@ KERNEL(kThreads, BLOCKS_PER_SM) simt(ARGUMENTS SimtArgs args) {
   const Int64 ldc = SPLIT ? args.columns() : args.ldc;
   float* c = SPLIT ? args.c + (batch * args.parts() + tile.split) * args.rows() * args.columns()
                    : matrix_of<POINTERS_C != 0>(args.c, args.stride_c, batch);
-  write_result({c + tile.row * ldc + tile.column, ldc, args.rows() - tile.row,
+  write_result({{tile.row, tile.column, batch}, c + tile.row * ldc + tile.column, ldc, args.rows() - tile.row,
                 args.columns() - tile.column,
                 SPLIT ? Scalars{1.0f, 0.0f} : scalars_of(args)},
                sums, shared, thread);

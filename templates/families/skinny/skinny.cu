@@ -241,7 +241,7 @@ KERNEL(kThreads, BLOCKS_PER_SM) skinny(ARGUMENTS MultiplyArgs args) {
     work_tile.partial[c_row * args.n + c_column] = sum;
 #else
     Result* to = work_tile.c + c_row * args.ldc + c_column;
-    blend(scalars, sum, to);
+    blend(scalars, sum, to, {c_row, c_column, work_tile.tile.batch});
 #endif
   }
 }

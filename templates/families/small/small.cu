@@ -153,8 +153,8 @@ DEVICE void multiply(Sums& sums, const char* a_staged, const char* b_staged) {
   }
 }
 
-// Writes a thread's sums. row, column: the thread's first; c: that element of C.
-DEVICE void write(Result* c, Int64 ldc, const Scalars& scalars, const Sums& sums, int row, int column) {
+// Writes a thread's sums. row, column: the thread's first in its part of C; c, first: that element of C, and its place.
+DEVICE void write(Result* c, Int64 ldc, const Scalars& scalars, const Sums& sums, int row, int column, const Place& first) {
   UNROLL_ALL
   for (int i = 0; i < THREAD_M; ++i) {
     UNROLL_ALL
@@ -168,7 +168,8 @@ DEVICE void write(Result* c, Int64 ldc, const Scalars& scalars, const Sums& sums
       UNROLL_ALL
       for (int e = 0; e < VECTOR_C; ++e) run[e] = sums[i][j + e];
       Result out[VECTOR_C];
-      apply(scalars, run, out, [&](Result (&old)[VECTOR_C]) { load_vector<VECTOR_C>(old, to); });
+      apply(scalars, run, out, [&](Result (&old)[VECTOR_C]) { load_vector<VECTOR_C>(old, to); },
+            [&](int e) { return first.below(down).beside(right + e); });
       store_vector<VECTOR_C>(to, out);
     }
   }
@@ -183,10 +184,10 @@ DEVICE void group_barrier() {
 }
 
 // The place of a thread among the threads of its product.
-struct Place {
+struct ThreadPlace {
   int m, n;
 };
-DEVICE Place place_of(unsigned thread) {
+DEVICE ThreadPlace place_of(unsigned thread) {
 #if SQUARES
   const unsigned rows = thread / (2 * kThreadsN), in = thread % (2 * kThreadsN);
   return {int(rows * 2 + in / 2 % 2), int(in / 4 * 2 + in % 2)};
@@ -216,7 +217,7 @@ KERNEL(kThreads, BLOCKS_PER_SM) small(ARGUMENTS SmallArgs args) {
   group_barrier();
 
   const unsigned nth = thread / kProductThreads;
-  const Place place = place_of(thread % kProductThreads);
+  const ThreadPlace place = place_of(thread % kProductThreads);
   if ((PRODUCTS * GROUPS > 1 || kProductThreads != kGroupThreads) && int(nth) >= count) return;
   Sums sums = {};
   if (args.k > 0)
@@ -225,5 +226,6 @@ KERNEL(kThreads, BLOCKS_PER_SM) small(ARGUMENTS SmallArgs args) {
   const int thread_row = OperandA::first(place.m), thread_column = OperandB::first(place.n);
   Result* c = matrix_of<POINTERS_C != 0>(args.c, args.stride_c, product + nth) + (row + thread_row) * args.ldc +
               thread_column;
-  write(c, args.ldc, scalars_of(args), sums, thread_row, thread_column);
+  write(c, args.ldc, scalars_of(args), sums, thread_row, thread_column,
+        {row + thread_row, thread_column, product + nth});
 }

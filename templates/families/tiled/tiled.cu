@@ -63,6 +63,6 @@ KERNEL(TILE * TILE, 1) tiled(ARGUMENTS MultiplyArgs args) {
   const Int64 row = tile.row + slow, column = tile.column + fast;
   if (row < args.m && column < args.n) {
     Result* c = work_tile.c + row * args.ldc + column;
-    blend(scalars_of(args), sum, c);
+    blend(scalars_of(args), sum, c, {row, column, tile.batch});
   }
 }

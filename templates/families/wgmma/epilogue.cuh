@@ -14,6 +14,11 @@ struct WarpTile {
   static DEVICE_MEMBER int left_of(int i) { return i / kAcross * 64; }
   static DEVICE_MEMBER int right_of(int i) { return i % kAcross * WGMMA_N; }  //@ wgmma-right-of
 
+  // Of an element: `left` and `right` from the instruction's first rows and the warp's on.
+  DEVICE_MEMBER Place place(int i, int left, int right) const {
+    const Int64 of_left = first_left + left_of(i) + left, of_right = right_of(i) + right;
+    return {work.row + (SWAP_AB ? of_right : of_left), work.column + (SWAP_AB ? of_left : of_right), work.product};
+  }
   // `width` of the right operand, from the instruction's row `first_right` on.
   DEVICE_MEMBER Output part(int i, int first_right, int width) const {
     const Int64 left = first_left + left_of(i);
@@ -25,10 +30,10 @@ struct WarpTile {
 #if SPLIT
     const Int64 part = BATCHED ? Int64(work.product) * args.parts() + work.split : work.split;
     Sum* partial = reinterpret_cast<Sum*>(args.c) + part * args.rows() * args.columns();
-    return {partial + row * args.columns() + column, args.columns(), rows, columns, {}};
+    return {{row, column, work.product}, partial + row * args.columns() + column, args.columns(), rows, columns, {}};
 #else
     Result* c = BATCHED ? matrix_of<POINTERS_C != 0>(args.c, args.stride_c, work.product) : args.c;
-    return {c + row * args.ldc + column, args.ldc, rows, columns, scalars};
+    return {{row, column, work.product}, c + row * args.ldc + column, args.ldc, rows, columns, scalars};
 #endif
   }
 };
@@ -68,9 +73,9 @@ DEVICE void unpack(Result* results, unsigned word) {
 
 // Lay down the results of COUNT sums of a lane. Where beta is not 0, C's old elements lie in the same places. One test of
 // beta serves all. place(block, left, right): where an element lies, of a block of 16 rows of the left operand and the nth 16
-// of the right one; of the last block there may be only 8. Results of 2 bytes:
-template <int COUNT, class Place>
-DEVICE void lay_down_matrices(const Scalars& scalars, const Sum (&sums)[COUNT], const Place& place) {
+// of the right one; of the last block there may be only 8. place_of(e): of a sum, in C. Results of 2 bytes:
+template <int COUNT, class At, class PlaceOf>
+DEVICE void lay_down_matrices(const Scalars& scalars, const Sum (&sums)[COUNT], const At& place, const PlaceOf& place_of) {
   const int lane = int(threadIdx.x) % 32;
   // Matrix q of a block: rows of the left operand from 8 (q % 2) on, of the right one from 8 (q / 2) on.
   const auto row = [&](int block) {
@@ -93,7 +98,7 @@ DEVICE void lay_down_matrices(const Scalars& scalars, const Sum (&sums)[COUNT], 
       for (int w = 0; w < 2; ++w) unpack(old + WHOLE + 2 * w, words[w]);
     }
     warp_barrier();  //@ wgmma-barrier-before-overwriting
-  });
+  }, place_of);
   UNROLL_ALL
   for (int e = 0; e < WHOLE; e += 8) {
     const Result* of = results + e;
@@ -103,8 +108,8 @@ DEVICE void lay_down_matrices(const Scalars& scalars, const Sum (&sums)[COUNT], 
     store_matrices<2, SWAP_AB != 0>(row(WHOLE / 8), {packed(results + WHOLE), packed(results + WHOLE + 2)});
 }
 // Others: a lane reads the elements that it overwrites itself. Pairs are neighbours in C, but not with SWAP_AB.
-template <int COUNT, class Place>
-DEVICE void lay_down_elements(const Scalars& scalars, const Sum (&sums)[COUNT], const Place& place) {
+template <int COUNT, class At, class PlaceOf>
+DEVICE void lay_down_elements(const Scalars& scalars, const Sum (&sums)[COUNT], const At& place, const PlaceOf& place_of) {
   const int lane = int(threadIdx.x) % 32, group = lane / 4, in_group = lane % 4;
   constexpr int TOGETHER = SWAP_AB ? 1 : 2;
   const auto at = [&](int e) {
@@ -119,7 +124,7 @@ DEVICE void lay_down_elements(const Scalars& scalars, const Sum (&sums)[COUNT], 
       UNROLL_ALL
       for (int t = 0; t < TOGETHER; ++t) old[e + t] = some[t];
     }
-  });
+  }, place_of);
   UNROLL_ALL
   for (int e = 0; e < COUNT; e += TOGETHER) {
     Result some[TOGETHER];
@@ -130,10 +135,10 @@ DEVICE void lay_down_elements(const Scalars& scalars, const Sum (&sums)[COUNT], 
 }
 // Lays down the warp's results of a part. to: the warp's buffer, with SWAP_AB the warpgroup's.
 template <class Of>
-DEVICE void lay_down(char* to, const Scalars& scalars, const Sums& sums) {
+DEVICE void lay_down(char* buffer, const WarpTile& to, const Sums& sums) {
 #if SWAP_AB
   const int column = int(threadIdx.x) / 32 % 4 * 16;  // of the buffer: the warp's first one
-  char* panel = to + column / kStored.columns * kStored.panel_bytes();
+  char* panel = buffer + column / kStored.columns * kStored.panel_bytes();
   const auto place = [&](int block, int left, int right) {
     const int byte = right * kStored.width() + (column % kStored.columns + left) * int(sizeof(Result));
     return panel + block * 16 * kStored.width() + swizzled<kStored.width()>(byte);  //@ wgmma-place-swapped
@@ -141,16 +146,20 @@ DEVICE void lay_down(char* to, const Scalars& scalars, const Sums& sums) {
 #else
   const auto place = [&](int block, int left, int right) {
     const int byte = (left * Of::SPAN + block * 16 + right) * int(sizeof(Result));
-    return to + swizzled<kStored.swizzle(Of::SPAN)>(byte);  //@ wgmma-place-result
+    return buffer + swizzled<kStored.swizzle(Of::SPAN)>(byte);  //@ wgmma-place-result
   };
 #endif
   Sum of_part[Of::SPAN / 2];
   UNROLL_ALL
   for (int e = 0; e < Of::SPAN / 2; ++e) of_part[e] = sums[Of::INSTRUCTION][Of::FIRST / 2 + e];
+  const int lane = int(threadIdx.x) % 32;
+  const auto place_of = [&](int e) {
+    return to.place(Of::INSTRUCTION, lane / 4 + e / 2 % 2 * 8, Of::FIRST + e / 4 * 8 + lane % 4 * 2 + e % 2);
+  };
   if constexpr (sizeof(Result) == 2)
-    lay_down_matrices(scalars, of_part, place);
+    lay_down_matrices(to.scalars, of_part, place, place_of);
   else
-    lay_down_elements(scalars, of_part, place);
+    lay_down_elements(to.scalars, of_part, place, place_of);
 }
 
 #if EPILOGUE == 2
@@ -227,7 +236,7 @@ DEVICE void store_part_by_tma(const WarpTile& to, const Sums& sums, char* shared
   }
   wait();
   if (blends) mbarrier_wait(loaded_of(shared, stored), int(stored / kStored.kBuffers % 2));  //@ wgmma-wait-old
-  lay_down<Of>(buffer, to.scalars, sums);
+  lay_down<Of>(buffer, to, sums);
   fence_proxy_async();  //@ wgmma-fence-stores
   wait();  //@ wgmma-meeting
   if (issues_stores()) {
@@ -344,7 +353,7 @@ DEVICE void store_rows(const WarpTile& to, Sums& sums, char* shared) {
       rows.load();
       warp_barrier();  //@ wgmma-rows-loaded
     }
-    lay_down<Of>(buffer, to.scalars, sums);
+    lay_down<Of>(buffer, to, sums);
     warp_barrier();  //@ wgmma-rows-barrier
     rows.store();
   });
@@ -376,7 +385,7 @@ DEVICE void store_staged(const WarpTile& to, const Sums& sums, char* shared) {
       for (int n = 0; n < STORES; n += 32) {
         const int s = n + lane, row = s / ACROSS;
         if (STORES % 32 > 0 && s >= STORES) break;
-        if (row < out.rows) StagedSums::write(out, out.row(row), s % ACROSS, scratch + row * ROW);
+        if (row < out.rows) StagedSums::write(out, row, s % ACROSS, scratch + row * ROW);
       }
     }
   }
@@ -396,7 +405,7 @@ DEVICE void store_registers(const WarpTile& to, const Sums& sums) {
         UNROLL_ALL
         for (int e = 0; e < 2; ++e) {
           const int right = 8 * j + 2 * in_group + e;
-          if (right < out.rows) out.write<1>(out.row(right), left, {sums[i][4 * j + 2 * half + e]});
+          if (right < out.rows) out.write<1>(out.row(right), right, left, {sums[i][4 * j + 2 * half + e]});
         }
       }
 #else
@@ -407,10 +416,10 @@ DEVICE void store_registers(const WarpTile& to, const Sums& sums) {
         const Sum pair[2] = {sums[i][4 * j + 2 * half], sums[i][4 * j + 2 * half + 1]};
         const int right = 8 * j + 2 * in_group;
         if constexpr (VECTOR_C > 1) {
-          out.write<2>(row, right, pair);
+          out.write<2>(row, left, right, pair);
         } else {
-          out.write<1>(row, right, {pair[0]});
-          out.write<1>(row, right + 1, {pair[1]});
+          out.write<1>(row, left, right, {pair[0]});
+          out.write<1>(row, left, right + 1, {pair[1]});
         }
       }
 #endif

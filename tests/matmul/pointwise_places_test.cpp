@@ -1,0 +1,237 @@
+// Kernels of every template with an epilogue: each element of C has its own operands, and what is
+// written besides C lies in its place.
+#include "device/cpu/cpu.hpp"
+#include "matmul/executable.hpp"
+#include "templates/space/search_space.hpp"
+#include "tests/matmul/pointwise_checks.hpp"
+#include "tilewise/number.hpp"
+#include "vocabulary/problem.hpp"
+#include "vocabulary/rounding.hpp"
+
+namespace tilewise::pointwise_places_test {
+namespace {
+
+constexpr const char* kText =
+    "x = acc * s + bias[j]; aux[i,j] = x; x - by_row[i] + residual[i,j] * scale";
+constexpr int kRandom = 4;  // configurations of a template, besides its default
+
+struct Kind {
+  DType operand, c;
+  MathMode math = MathMode::strict;
+};
+
+struct PointwisePlaces : test::OnDevice {
+  PointwisePlaces() : OnDevice("host:sm_90a") {}
+  void SetUp() override {
+    OnDevice::SetUp();
+    info_ = device_->info();
+    info_.multiprocessors = 2;  // on any machine
+  }
+
+  /// A matrix, vector or scalar of small whole numbers, in gaps of its rows and of a batch.
+  struct Values {
+    std::int64_t rows, columns, ld, stride, batch;
+    DType type;
+    std::vector<std::byte> bytes;
+    double at(std::int64_t product, std::int64_t row, std::int64_t column) const {
+      return to_double(type, bytes.data() + place(product, row, column));
+    }
+    std::int64_t place(std::int64_t product, std::int64_t row, std::int64_t column) const {
+      return (product * stride + row * ld + column) * bytes_of(type);
+    }
+  };
+  Values make(DType type, std::int64_t rows, std::int64_t columns, std::int64_t batch) {
+    const std::int64_t ld = round_up(columns, std::int64_t{16}), stride = rows * ld;
+    Values made{rows, columns, ld, stride, batch, type, {}};
+    made.bytes.resize(static_cast<std::size_t>(batch * stride * bytes_of(type)));
+    for (std::int64_t i = 0; i < batch * stride; ++i)
+      from_double(type, double(int(random_() % 7) - 3), made.bytes.data() + i * bytes_of(type));
+    return made;
+  }
+  DeviceBuffer on_device(const Values& values) {
+    return uploaded(values.bytes.data(), static_cast<std::int64_t>(values.bytes.size()));
+  }
+
+  /// The plan with the epilogue in each step that writes C.
+  static void add_epilogue(Plan& plan, const std::vector<Argument>& arguments) {
+    for (LaunchStep& step : plan.steps) {
+      const auto split = step.kernel.defines.find("SPLIT");
+      const bool stores_sums = split != step.kernel.defines.end() && split->second == 1;
+      if ((step.role != StepRole::multiply && step.role != StepRole::reduce) || stores_sums)
+        continue;
+      step.kernel.defines["POINTWISE"] = 1;
+      const auto beta = std::find_if(
+          step.arguments.begin(), step.arguments.end(),
+          [](const Argument& argument) { return argument.kind == Argument::Kind::beta; });
+      ASSERT_NE(beta, step.arguments.end());
+      step.arguments.insert(beta + 1, arguments.begin(), arguments.end());
+    }
+  }
+
+  void check(const KernelTemplate& kernel, const Problem& problem, const Configuration& c) {
+    SCOPED_TRACE(kernel.name + " " + c.text() + " for " + to_string(problem));
+    const NamedEpilogue epilogue = parse_epilogue(kText);
+    const bool scalar_is_read = random_() % 2 == 0;
+    const Values a = make(problem.a.type, rows_a(problem), min_lda(problem), problem.batch),
+                 b = make(problem.b.type, rows_b(problem), min_ldb(problem), problem.batch),
+                 before = make(problem.c.type, problem.m, problem.n, problem.batch);
+    const DType number = problem.c.type == DType::f64 ? DType::f64 : DType::f32;
+    std::vector<Values> operands;
+    for (const EpilogueOperand& operand : epilogue.form.operands) {
+      const bool row = operand.over == EpilogueOver::rows,
+                 column = operand.over == EpilogueOver::columns;
+      const bool all = operand.over == EpilogueOver::all;
+      operands.push_back(make(all ? number : problem.c.type, row || column || all ? 1 : problem.m,
+                              row ? problem.m : (all ? 1 : problem.n), problem.batch));
+    }
+    const DeviceBuffer on_a = on_device(a), on_b = on_device(b), on_c = on_device(before);
+    std::vector<DeviceBuffer> on_operands;
+    std::vector<Argument> arguments{{Argument::Kind::integer64, problem.m},
+                                    {Argument::Kind::integer64, problem.n}};
+    for (std::size_t slot = 0; slot < operands.size(); ++slot) {
+      on_operands.push_back(on_device(operands[slot]));
+      const bool by_value =
+          epilogue.form.operands[slot].over == EpilogueOver::all && !scalar_is_read;
+      if (by_value)  // one for all products
+        for (std::int64_t product = 1; product < problem.batch; ++product)
+          from_double(number, operands[slot].at(0, 0, 0),
+                      operands[slot].bytes.data() + operands[slot].place(product, 0, 0));
+      const auto data = reinterpret_cast<std::intptr_t>(on_operands.back().data());
+      for (const std::int64_t value :
+           {by_value ? 0 : std::int64_t{data}, operands[slot].ld, operands[slot].stride,
+            std::bit_cast<std::int64_t>(operands[slot].at(0, 0, 0))})
+        arguments.push_back({Argument::Kind::integer64, value});
+    }
+    Plan plan = kernel.plan(problem, with_added(kernel, c), info_);
+    add_epilogue(plan, arguments);
+    std::vector<Image> images;
+    for (const LaunchStep& step : plan.steps) {
+      const KernelSource& source = kernel_source(step.kernel.source);
+      CompileRequest request{step.kernel, source.text, source.headers, info_.target};
+      request.headers.emplace_back("pointwise_source.cuh", pointwise_header(epilogue.form));
+      const CompileResult made = compiler_->compile(request);
+      ASSERT_TRUE(made.image) << made.log;
+      images.push_back(*made.image);
+    }
+    const Executable executable(*device_, problem, plan, images);
+    Call call;
+    call.a = on_a.data(), call.b = on_b.data(), call.c = on_c.data();
+    call.lda = a.ld, call.ldb = b.ld, call.ldc = before.ld;
+    call.stride_a = a.stride, call.stride_b = b.stride, call.stride_c = before.stride;
+    call.alpha = 2, call.beta = 3;
+    executable.launch(call);
+    Values after = before, aux = operands[epilogue.slot_of("aux").value()];
+    const auto download = [&](Values& to, const DeviceBuffer& from) {
+      device_->copy_to_host(to.bytes.data(), from.data(), from.bytes(), nullptr);
+    };
+    download(after, on_c);
+    download(aux, on_operands[epilogue.slot_of("aux").value()]);
+    device_->synchronize(nullptr);
+    for (std::int64_t product = 0; product < problem.batch; ++product)
+      for (std::int64_t i = 0; i < problem.m; ++i)
+        for (std::int64_t j = 0; j < problem.n; ++j) {
+          double sum = 0;
+          for (std::int64_t k = 0; k < problem.k; ++k)
+            sum += (problem.a.transposed ? a.at(product, k, i) : a.at(product, i, k)) *
+                   (problem.b.transposed ? b.at(product, j, k) : b.at(product, k, j));
+          std::vector<double> values, results;
+          for (std::size_t slot = 0; slot < operands.size(); ++slot) {
+            const EpilogueOver over = epilogue.form.operands[slot].over;
+            const bool by_i = over == EpilogueOver::elements;
+            values.push_back(operands[slot].at(
+                product, by_i ? i : 0,
+                over == EpilogueOver::rows ? i : (over == EpilogueOver::all ? 0 : j)));
+          }
+          const double c_element =
+              evaluate(epilogue.form, 2 * sum + 3 * before.at(product, i, j), values, &results);
+          std::byte stored[8];
+          const auto as_stored = [&](double value) {
+            from_double(problem.c.type, value, stored);
+            return to_double(problem.c.type, stored);
+          };
+          ASSERT_EQ(after.at(product, i, j), as_stored(c_element)) << i << ", " << j;
+          ASSERT_EQ(aux.at(product, i, j), as_stored(results[epilogue.slot_of("aux").value()]))
+              << i << ", " << j;
+        }
+  }
+
+  static Problem problem_of(const Kind& kind, std::int64_t m, std::int64_t n, std::int64_t k,
+                            std::int64_t batch) {
+    Problem made = typed_problem(Layout::nt, m, n, k, kind.operand, kind.c, kind.math, batch);
+    set_alignment(made, {16, 16, 16});
+    return made;
+  }
+
+  /// The template's default with other values.
+  void check_with(const std::string& name, const Kind& kind, std::int64_t batch,
+                  const Configuration& values) {
+    const KernelTemplate& kernel = find_template(name);
+    const Problem problem = problem_of(kind, 45, 150, 128, batch);
+    Configuration c = kernel.default_configuration(problem, info_);
+    for (const auto& [parameter, value] : values.values()) c.set(parameter, value);
+    ASSERT_EQ(rejection(kernel, problem, c, info_), "");
+    check(kernel, problem, c);
+  }
+
+  /// The template's default and some random configurations, each for a product of a shape that it
+  /// takes.
+  void check_template(const std::string& name, const Kind& kind, std::int64_t m, std::int64_t n,
+                      std::int64_t k) {
+    const KernelTemplate& kernel = find_template(name);
+    for (const std::int64_t batch : {1, 2}) {
+      const Problem problem = problem_of(kind, m, n, k, batch);
+      if (!kernel.supports(problem, info_)) continue;
+      const SearchSpace space(problem, info_, {&kernel});
+      std::vector<Configuration> configurations;
+      if (const Configuration of = kernel.default_configuration(problem, info_);
+          rejection(kernel, problem, of, info_).empty())
+        configurations.push_back(of);
+      for (int i = 0; i < kRandom; ++i)
+        if (const auto drawn = space.random_of(kernel, random_, 100000))
+          configurations.push_back(drawn->configuration);
+      EXPECT_FALSE(configurations.empty()) << name;
+      for (const Configuration& c : configurations) {
+        check(kernel, problem, c);
+        if (HasFailure()) return;
+      }
+    }
+  }
+
+  std::mt19937_64 random_{5};
+  DeviceInfo info_;
+};
+
+constexpr Kind kF32{DType::f32, DType::f32}, kF64{DType::f64, DType::f64},
+    kBf16{DType::bf16, DType::bf16}, kF16ToF32{DType::f16, DType::f32};
+
+TEST_F(PointwisePlaces, OfNaive) { check_template("naive", kF64, 45, 37, 9); }
+TEST_F(PointwisePlaces, OfTiled) { check_template("tiled", kF32, 45, 37, 9); }
+TEST_F(PointwisePlaces, OfSmall) { check_template("small", kF32, 20, 12, 8); }
+TEST_F(PointwisePlaces, OfSkinny) { check_template("skinny", kBf16, 3, 72, 40); }
+TEST_F(PointwisePlaces, OfSimt) { check_template("simt", kF32, 45, 70, 40); }
+TEST_F(PointwisePlaces, OfMma) {
+  check_template("mma", kBf16, 45, 70, 40);
+  check_template("mma", kF16ToF32, 70, 45, 64);
+}
+TEST_F(PointwisePlaces, OfWgmma) {
+  check_template("wgmma", kBf16, 80, 72, 80);
+  check_template("wgmma", kF16ToF32, 70, 136, 64);
+}
+
+// The reduce step, and the stream_k step beside kernels that store whole tiles themselves.
+TEST_F(PointwisePlaces, OfSumsThatAStepAdds) {
+  check_with("simt", kF32, 2, {{"SPLIT_K", 3}});
+  check_with("mma", kBf16, 2, {{"SPLIT_K", 2}});
+  check_with("wgmma", kF16ToF32, 2, {{"SPLIT_K", 2}, {"EPILOGUE", 0}, {"VECTOR_C", 1}});
+  check_with("simt", kF32, 1, {{"STREAM_K", 1}});
+  check_with("wgmma", kBf16, 1,
+             {{"STREAM_K", 1},
+              {"TILE_M", 64},
+              {"TILE_N", 64},
+              {"SWAP_AB", 0},
+              {"EPILOGUE", 0},
+              {"VECTOR_C", 1}});
+}
+
+}  // namespace
+}  // namespace tilewise::pointwise_places_test
