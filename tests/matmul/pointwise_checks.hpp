@@ -185,6 +185,41 @@ struct Pointwise : OnDevice {
     return {std::begin(kComputed), std::end(kComputed)};
   }
 
+  /// Integer results are rounded, saturated, and 0 for NaN.
+  void check_integers() {
+    const std::vector<float> from{0,    0.5F,  1.5F,    -2.5F,    126.5F, 127.5F,   1e9F,     -1e9F,
+                                  3e9F, -3e9F, 0x1p31F, -0x1p31F, NAN,    INFINITY, -INFINITY};
+    const std::int32_t as_i32[] = {0,         0,          2,           -2,        126,
+                                   128,       1000000000, -1000000000, INT32_MAX, INT32_MIN,
+                                   INT32_MAX, INT32_MIN,  0,           INT32_MAX, INT32_MIN};
+    const std::int32_t as_i8[] = {0,   0,    2,   -2,   126, 127, 127, -128,
+                                  127, -128, 127, -128, 0,   127, -128};
+    const CompileResult made =
+        compiler_->compile({{"integers.cu", "integers", {}},
+                            "#include \"words/functions.cuh\"\n"
+                            "struct Args { const float* from; int* to; };\n"
+                            "KERNEL(32, 1) integers(ARGUMENTS Args args) {\n"
+                            "  const float value = args.from[threadIdx.x];\n"
+                            "  args.to[threadIdx.x] = narrow_pointwise<TYPE_I32>(value);\n"
+                            "  args.to[threadIdx.x + 32] = narrow_pointwise<TYPE_I8>(value);\n}\n",
+                            kernel_source("naive.cu").headers,
+                            device_->info().target});
+    ASSERT_TRUE(made.image) << made.log;
+    const auto kernel = device_->load(*made.image, 0, 1);
+    std::vector<float> all = from;
+    all.resize(32);
+    std::vector<std::int32_t> to(64);
+    const DeviceBuffer on_from = uploaded(all.data(), 32 * 4), on_to = uploaded(to.data(), 64 * 4);
+    void* const pointers[] = {on_from.data(), on_to.data()};
+    device_->launch(*kernel, {{1, 1, 1}, {32, 1, 1}, {}, 0, false}, pointers, nullptr);
+    device_->copy_to_host(to.data(), on_to.data(), on_to.bytes(), nullptr);
+    device_->synchronize(nullptr);
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      EXPECT_EQ(to[i], as_i32[i]) << from[i];
+      EXPECT_EQ(to[i + 32], as_i8[i]) << from[i];
+    }
+  }
+
   template <class T>
   void check_rounded() {
     check<T>(rounded(), [](T, T) { return T(0); });

@@ -12,6 +12,7 @@ TEST_F(PointwiseGpu, OperatorsRoundEachByItself) {
   check_rounded<float>();
   check_rounded<double>();
 }
+TEST_F(PointwiseGpu, IntegersSaturate) { check_integers(); }
 TEST_F(PointwiseGpu, FunctionsAreNearTheExactValue) {
   check_computed<float>(8);
   check_computed<double>(8);

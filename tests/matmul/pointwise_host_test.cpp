@@ -15,6 +15,7 @@ TEST_F(PointwiseHost, OperatorsRoundEachByItself) {
   check_rounded<float>();
   check_rounded<double>();
 }
+TEST_F(PointwiseHost, IntegersSaturate) { check_integers(); }
 TEST_F(PointwiseHost, FunctionsAreThoseOfEvaluate) {
   check_computed<float>(0);
   check_computed<double>(0);

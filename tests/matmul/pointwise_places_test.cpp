@@ -212,10 +212,12 @@ TEST_F(PointwisePlaces, OfSimt) { check_template("simt", kF32, 45, 70, 40); }
 TEST_F(PointwisePlaces, OfMma) {
   check_template("mma", kBf16, 45, 70, 40);
   check_template("mma", kF16ToF32, 70, 45, 64);
+  check_template("mma", {DType::i8, DType::i32}, 45, 70, 64);
 }
 TEST_F(PointwisePlaces, OfWgmma) {
   check_template("wgmma", kBf16, 80, 72, 80);
   check_template("wgmma", kF16ToF32, 70, 136, 64);
+  check_template("wgmma", {DType::e4m3, DType::bf16}, 80, 72, 128);
 }
 
 // The reduce step, and the stream_k step beside kernels that store whole tiles themselves.
