@@ -23,7 +23,8 @@ DEVICE Scalars scalars_of(const Arguments& args) {
 // The only way from sums to results: alpha x sum + beta x c, converted to C's type, as BLAS defines it. alpha = 0 drops
 // the product (even NaN); CLEARED: sums are 0 there. beta = 0 does not read C; else read_c(old) reads its elements. One
 // test of beta serves all COUNT sums: a test for each makes the code several times as large, and slow to compile.
-// POINTWISE: the epilogue follows. place_of(e): the place of an element, which may lie outside of C.
+// POINTWISE: the epilogue follows. place_of(e): the place of an element. It lies outside of C where the element is not
+// stored, since an epilogue also writes.
 template <bool CLEARED = false, int COUNT, class ReadC, class PlaceOf>
 DEVICE void apply(const Scalars& s, const Sum (&sums)[COUNT], Result (&results)[COUNT], const ReadC& read_c,
                   [[maybe_unused]] const PlaceOf& place_of) {
@@ -60,7 +61,7 @@ template <int COUNT>
 DEVICE void blend_part(const Scalars& s, const Sum (&sums)[COUNT], Result* c, int begin, int end, const Place& place) {
   Result results[COUNT];
   apply(s, sums, results, [&](Result (&old)[COUNT]) { load_part<COUNT>(old, c, begin, end); },
-        [&](int e) { return place.beside(e); });
+        [&](int e) { return e >= begin && e < end ? place.beside(e) : Place{-1, -1, 0}; });
   store_part<COUNT>(c, results, begin, end);
 }
 

@@ -18,6 +18,7 @@ constexpr int kRandom = 4;  // configurations of a template, besides its default
 struct Kind {
   DType operand, c;
   MathMode math = MathMode::strict;
+  bool odd = false;  // C's rows are not aligned
 };
 
 struct PointwisePlaces : test::OnDevice {
@@ -36,12 +37,18 @@ struct PointwisePlaces : test::OnDevice {
     double at(std::int64_t product, std::int64_t row, std::int64_t column) const {
       return to_double(type, bytes.data() + place(product, row, column));
     }
+    void set(std::int64_t product, std::int64_t row, std::int64_t column, double value) {
+      from_double(type, value, bytes.data() + place(product, row, column));
+    }
     std::int64_t place(std::int64_t product, std::int64_t row, std::int64_t column) const {
       return (product * stride + row * ld + column) * bytes_of(type);
     }
   };
-  Values make(DType type, std::int64_t rows, std::int64_t columns, std::int64_t batch) {
-    const std::int64_t ld = round_up(columns, std::int64_t{16}), stride = rows * ld;
+  /// A row more than there are; `odd`: rows are not aligned.
+  Values make(DType type, std::int64_t rows, std::int64_t columns, std::int64_t batch,
+              bool odd = false) {
+    const std::int64_t ld = odd ? columns | 1 : round_up(columns, std::int64_t{16}) + 16;
+    const std::int64_t stride = (rows + 1) * ld;
     Values made{rows, columns, ld, stride, batch, type, {}};
     made.bytes.resize(static_cast<std::size_t>(batch * stride * bytes_of(type)));
     for (std::int64_t i = 0; i < batch * stride; ++i)
@@ -74,7 +81,8 @@ struct PointwisePlaces : test::OnDevice {
     const bool scalar_is_read = random_() % 2 == 0;
     const Values a = make(problem.a.type, rows_a(problem), min_lda(problem), problem.batch),
                  b = make(problem.b.type, rows_b(problem), min_ldb(problem), problem.batch),
-                 before = make(problem.c.type, problem.m, problem.n, problem.batch);
+                 before = make(problem.c.type, problem.m, problem.n, problem.batch,
+                               problem.c.alignment < 16);
     const DType number = problem.c.type == DType::f64 ? DType::f64 : DType::f32;
     std::vector<Values> operands;
     for (const EpilogueOperand& operand : epilogue.form.operands) {
@@ -127,6 +135,8 @@ struct PointwisePlaces : test::OnDevice {
     download(after, on_c);
     download(aux, on_operands[epilogue.slot_of("aux").value()]);
     device_->synchronize(nullptr);
+    const std::size_t aux_slot = epilogue.slot_of("aux").value();
+    Values wanted = before, wanted_aux = operands[aux_slot];
     for (std::int64_t product = 0; product < problem.batch; ++product)
       for (std::int64_t i = 0; i < problem.m; ++i)
         for (std::int64_t j = 0; j < problem.n; ++j) {
@@ -142,23 +152,27 @@ struct PointwisePlaces : test::OnDevice {
                 product, by_i ? i : 0,
                 over == EpilogueOver::rows ? i : (over == EpilogueOver::all ? 0 : j)));
           }
-          const double c_element =
-              evaluate(epilogue.form, 2 * sum + 3 * before.at(product, i, j), values, &results);
-          std::byte stored[8];
-          const auto as_stored = [&](double value) {
-            from_double(problem.c.type, value, stored);
-            return to_double(problem.c.type, stored);
-          };
-          ASSERT_EQ(after.at(product, i, j), as_stored(c_element)) << i << ", " << j;
-          ASSERT_EQ(aux.at(product, i, j), as_stored(results[epilogue.slot_of("aux").value()]))
-              << i << ", " << j;
+          wanted.set(
+              product, i, j,
+              evaluate(epilogue.form, 2 * sum + 3 * before.at(product, i, j), values, &results));
+          wanted_aux.set(product, i, j, results[aux_slot]);
         }
+    expect_equal(after, wanted, "C");
+    expect_equal(aux, wanted_aux, "aux");
+  }
+  /// Also in the gaps between rows and after them.
+  static void expect_equal(const Values& found, const Values& wanted, const char* name) {
+    for (std::int64_t product = 0; product < wanted.batch; ++product)
+      for (std::int64_t i = 0; i <= wanted.rows; ++i)
+        for (std::int64_t j = 0; j < wanted.ld; ++j)
+          ASSERT_EQ(found.at(product, i, j), wanted.at(product, i, j))
+              << name << " of product " << product << " at " << i << ", " << j;
   }
 
   static Problem problem_of(const Kind& kind, std::int64_t m, std::int64_t n, std::int64_t k,
                             std::int64_t batch) {
     Problem made = typed_problem(Layout::nt, m, n, k, kind.operand, kind.c, kind.math, batch);
-    set_alignment(made, {16, 16, 16});
+    set_alignment(made, {16, 16, kind.odd ? bytes_of(kind.c) : 16});
     return made;
   }
 
@@ -166,7 +180,7 @@ struct PointwisePlaces : test::OnDevice {
   void check_with(const std::string& name, const Kind& kind, std::int64_t batch,
                   const Configuration& values) {
     const KernelTemplate& kernel = find_template(name);
-    const Problem problem = problem_of(kind, 45, 150, 128, batch);
+    const Problem problem = problem_of(kind, 45, 152, 128, batch);
     Configuration c = kernel.default_configuration(problem, info_);
     for (const auto& [parameter, value] : values.values()) c.set(parameter, value);
     ASSERT_EQ(rejection(kernel, problem, c, info_), "");
@@ -178,9 +192,11 @@ struct PointwisePlaces : test::OnDevice {
   void check_template(const std::string& name, const Kind& kind, std::int64_t m, std::int64_t n,
                       std::int64_t k) {
     const KernelTemplate& kernel = find_template(name);
+    int supported = 0;
     for (const std::int64_t batch : {1, 2}) {
       const Problem problem = problem_of(kind, m, n, k, batch);
       if (!kernel.supports(problem, info_)) continue;
+      ++supported;
       const SearchSpace space(problem, info_, {&kernel});
       std::vector<Configuration> configurations;
       if (const Configuration of = kernel.default_configuration(problem, info_);
@@ -195,6 +211,7 @@ struct PointwisePlaces : test::OnDevice {
         if (HasFailure()) return;
       }
     }
+    EXPECT_GT(supported, 0) << name;
   }
 
   std::mt19937_64 random_{5};
@@ -207,7 +224,10 @@ constexpr Kind kF32{DType::f32, DType::f32}, kF64{DType::f64, DType::f64},
 TEST_F(PointwisePlaces, OfNaive) { check_template("naive", kF64, 45, 37, 9); }
 TEST_F(PointwisePlaces, OfTiled) { check_template("tiled", kF32, 45, 37, 9); }
 TEST_F(PointwisePlaces, OfSmall) { check_template("small", kF32, 20, 12, 8); }
-TEST_F(PointwisePlaces, OfSkinny) { check_template("skinny", kBf16, 3, 72, 40); }
+TEST_F(PointwisePlaces, OfSkinny) {
+  check_template("skinny", kBf16, 3, 72, 40);
+  check_template("skinny", kBf16, 72, 3, 40);
+}
 TEST_F(PointwisePlaces, OfSimt) { check_template("simt", kF32, 45, 70, 40); }
 TEST_F(PointwisePlaces, OfMma) {
   check_template("mma", kBf16, 45, 70, 40);
@@ -233,6 +253,37 @@ TEST_F(PointwisePlaces, OfSumsThatAStepAdds) {
               {"SWAP_AB", 0},
               {"EPILOGUE", 0},
               {"VECTOR_C", 1}});
+}
+
+// Stores that begin before the row or end after it: what they do not store is not written to aux.
+TEST_F(PointwisePlaces, OfRowsAtAnyAlignment) {
+  constexpr Kind odd{DType::bf16, DType::bf16, MathMode::strict, true};
+  const Configuration tile{{"TILE_M", 64}, {"TILE_N", 64}, {"CONSUMERS", 1}};
+  const auto with = [&](Configuration values) {
+    for (const auto& [name, value] : tile.values()) values.set(name, value);
+    return values;
+  };
+  check_with("mma", odd, 2, {{"EPILOGUE", 1}, {"VECTOR_C", 8}});
+  check_with("wgmma", odd, 2, with({{"SWAP_AB", 0}, {"EPILOGUE", 1}, {"VECTOR_C", 8}}));
+  check_with("wgmma", odd, 1, with({{"SWAP_AB", 1}, {"EPILOGUE", 1}, {"VECTOR_C", 8}}));
+  check_with("wgmma", odd, 2, with({{"SWAP_AB", 0}, {"EPILOGUE", 3}, {"VECTOR_C", 1}}));
+  check_with("simt", {DType::f32, DType::f32, MathMode::strict, true}, 1, {{"STREAM_K", 1}});
+}
+
+// Schedules and exchanges that random configurations may miss.
+TEST_F(PointwisePlaces, OfEverySchedule) {
+  const auto tma = [](int swap, int consumers, int ping_pong, int cluster_n) {
+    return Configuration{
+        {"TILE_M", 64},           {"TILE_N", 64},           {"SWAP_AB", swap},
+        {"EPILOGUE", 2},          {"VECTOR_C", 1},          {"STAGES", 3},
+        {"CONSUMERS", consumers}, {"PING_PONG", ping_pong}, {"CLUSTER_N", cluster_n}};
+  };
+  constexpr Kind to_f32 = kF16ToF32;
+  check_with("wgmma", to_f32, 2, tma(0, 1, 0, 2));
+  check_with("wgmma", to_f32, 2, tma(1, 1, 0, 1));
+  check_with("wgmma", to_f32, 2, tma(0, 2, 1, 1));
+  check_with("mma", kBf16, 2, {{"SLICE_K", 2}});
+  check_with("simt", kF32, 2, {{"SLICE_K", 2}, {"UNROLL", 8}});
 }
 
 }  // namespace

@@ -99,6 +99,9 @@ DEVICE void lay_down_matrices(const Scalars& scalars, const Sum (&sums)[COUNT], 
     }
     warp_barrier();  //@ wgmma-barrier-before-overwriting
   }, place_of);
+#if POINTWISE
+  warp_barrier();  // an epilogue has branches, and stmatrix needs the whole warp
+#endif
   UNROLL_ALL
   for (int e = 0; e < WHOLE; e += 8) {
     const Result* of = results + e;
