@@ -33,41 +33,38 @@ DEVICE typename Number<TYPE>::Stored narrow_pointwise(PointwiseNumber value) {
   }
 }
 
-// The operators and functions of T that the hardware or CUDA's library has.
+// The operators and functions of T that the hardware or CUDA's library has. `rn`: the letter of T in CUDA's operators that
+// round to nearest; `s`: the suffix of a function of T in C.
 template <class T>
 struct Basic;
-template <>
-struct Basic<float> {
-  static DEVICE_MEMBER float add(float x, float y) { return TILEWISE_FUNCTION(x + y, __fadd_rn(x, y)); }
-  static DEVICE_MEMBER float subtract(float x, float y) { return TILEWISE_FUNCTION(x - y, __fsub_rn(x, y)); }
-  static DEVICE_MEMBER float multiply(float x, float y) { return TILEWISE_FUNCTION(x * y, __fmul_rn(x, y)); }
-  static DEVICE_MEMBER float divide(float x, float y) { return TILEWISE_FUNCTION(x / y, __fdiv_rn(x, y)); }
-  static DEVICE_MEMBER float square_root(float x) { return TILEWISE_FUNCTION(__builtin_sqrtf(x), __fsqrt_rn(x)); }
-  static DEVICE_MEMBER float absolute(float x) { return TILEWISE_FUNCTION(__builtin_fabsf(x), fabsf(x)); }
-  static DEVICE_MEMBER float exponential(float x) { return TILEWISE_FUNCTION(__builtin_expf(x), expf(x)); }
-  static DEVICE_MEMBER float logarithm(float x) { return TILEWISE_FUNCTION(__builtin_logf(x), logf(x)); }
-  static DEVICE_MEMBER float hyperbolic_tangent(float x) { return TILEWISE_FUNCTION(__builtin_tanhf(x), tanhf(x)); }
-  static DEVICE_MEMBER float error_function(float x) { return TILEWISE_FUNCTION(__builtin_erff(x), erff(x)); }
-  static DEVICE_MEMBER bool is_negative(float x) { return bits_of(x) >> 31; }  // also -0
-};
-template <>
-struct Basic<double> {
-  static DEVICE_MEMBER double add(double x, double y) { return TILEWISE_FUNCTION(x + y, __dadd_rn(x, y)); }
-  static DEVICE_MEMBER double subtract(double x, double y) { return TILEWISE_FUNCTION(x - y, __dsub_rn(x, y)); }
-  static DEVICE_MEMBER double multiply(double x, double y) { return TILEWISE_FUNCTION(x * y, __dmul_rn(x, y)); }
-  static DEVICE_MEMBER double divide(double x, double y) { return TILEWISE_FUNCTION(x / y, __ddiv_rn(x, y)); }
-  static DEVICE_MEMBER double square_root(double x) { return TILEWISE_FUNCTION(__builtin_sqrt(x), __dsqrt_rn(x)); }
-  static DEVICE_MEMBER double absolute(double x) { return TILEWISE_FUNCTION(__builtin_fabs(x), fabs(x)); }
-  static DEVICE_MEMBER double exponential(double x) { return TILEWISE_FUNCTION(__builtin_exp(x), exp(x)); }
-  static DEVICE_MEMBER double logarithm(double x) { return TILEWISE_FUNCTION(__builtin_log(x), log(x)); }
-  static DEVICE_MEMBER double hyperbolic_tangent(double x) { return TILEWISE_FUNCTION(__builtin_tanh(x), tanh(x)); }
-  static DEVICE_MEMBER double error_function(double x) { return TILEWISE_FUNCTION(__builtin_erf(x), erf(x)); }
-  static DEVICE_MEMBER bool is_negative(double x) {
-    UInt64 bits;
-    copy_bits(bits, x);
-    return bits >> 63;
-  }
-};
+#define TILEWISE_OPERATOR(T, name, sign, on_gpu) \
+  static DEVICE_MEMBER T name(T x, T y) { return TILEWISE_FUNCTION(x sign y, on_gpu(x, y)); }
+#define TILEWISE_CALL(T, name, on_cpu, on_gpu) \
+  static DEVICE_MEMBER T name(T x) { return TILEWISE_FUNCTION(on_cpu(x), on_gpu(x)); }
+#define TILEWISE_BASIC(T, rn, s)                                         \
+  template <>                                                            \
+  struct Basic<T> {                                                      \
+    TILEWISE_OPERATOR(T, add, +, __##rn##add_rn)                         \
+    TILEWISE_OPERATOR(T, subtract, -, __##rn##sub_rn)                    \
+    TILEWISE_OPERATOR(T, multiply, *, __##rn##mul_rn)                    \
+    TILEWISE_OPERATOR(T, divide, /, __##rn##div_rn)                      \
+    TILEWISE_CALL(T, square_root, __builtin_sqrt##s, __##rn##sqrt_rn)    \
+    TILEWISE_CALL(T, absolute, __builtin_fabs##s, fabs##s)               \
+    TILEWISE_CALL(T, exponential, __builtin_exp##s, exp##s)              \
+    TILEWISE_CALL(T, logarithm, __builtin_log##s, log##s)                \
+    TILEWISE_CALL(T, hyperbolic_tangent, __builtin_tanh##s, tanh##s)     \
+    TILEWISE_CALL(T, error_function, __builtin_erf##s, erf##s)           \
+  };
+TILEWISE_BASIC(float, f, f)
+TILEWISE_BASIC(double, d, )
+
+// Also of -0.
+DEVICE bool is_negative(float x) { return bits_of(x) >> 31; }
+DEVICE bool is_negative(double x) {
+  UInt64 bits;
+  copy_bits(bits, x);
+  return bits >> 63;
+}
 
 // The operators and functions of an epilogue, by the names of EpilogueOp.
 template <class T>
@@ -77,7 +74,7 @@ struct Functions : Basic<T> {
   // Keeps NaN; -0 is less than 0, so that the order of the arguments changes no bit.
   static DEVICE_MEMBER T minimum(T x, T y) {
     if (x != x || y != y) return B::add(x, y);
-    return x < y || (x == y && B::is_negative(x)) ? x : y;
+    return x < y || (x == y && is_negative(x)) ? x : y;
   }
   static DEVICE_MEMBER T maximum(T x, T y) { return -minimum(-x, -y); }
   static DEVICE_MEMBER bool less(T x, T y) { return x < y; }

@@ -21,6 +21,10 @@ TEST_F(PointwiseHost, FunctionsAreThoseOfEvaluate) {
   check_computed<double>(0);
 }
 
+TEST_F(PointwiseHost, ASumOverRowsIsRefused) {
+  EXPECT_THROW(pointwise_header(parse_epilogue("grad[j] = sum(acc); acc").form), Error);
+}
+
 TEST_F(PointwiseHost, EqualEpiloguesHaveEqualTexts) {
   const auto text = [](std::string_view of) { return pointwise_source(parse_epilogue(of).form); };
   EXPECT_EQ(text("x = acc + b[j]; relu(x)"), text("relu(other[j] + acc)"));

@@ -29,7 +29,7 @@ struct PointwisePlaces : test::OnDevice {
     info_.multiprocessors = 2;  // on any machine
   }
 
-  /// A matrix, vector or scalar of small whole numbers, in gaps of its rows and of a batch.
+  /// The matrices, vectors or scalars of all products of a batch.
   struct Values {
     std::int64_t rows, columns, ld, stride, batch;
     DType type;
@@ -44,7 +44,8 @@ struct PointwisePlaces : test::OnDevice {
       return (product * stride + row * ld + column) * bytes_of(type);
     }
   };
-  /// A row more than there are; `odd`: rows are not aligned.
+  /// Small whole numbers, also in the gap after each row and in a row after each matrix. odd: rows
+  /// are not aligned.
   Values make(DType type, std::int64_t rows, std::int64_t columns, std::int64_t batch,
               bool odd = false) {
     const std::int64_t ld = odd ? columns | 1 : round_up(columns, std::int64_t{16}) + 16;
@@ -187,8 +188,7 @@ struct PointwisePlaces : test::OnDevice {
     check(kernel, problem, c);
   }
 
-  /// The template's default and some random configurations, each for a product of a shape that it
-  /// takes.
+  /// The template's default and some random configurations, for one product and for a batch.
   void check_template(const std::string& name, const Kind& kind, std::int64_t m, std::int64_t n,
                       std::int64_t k) {
     const KernelTemplate& kernel = find_template(name);
