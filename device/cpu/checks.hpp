@@ -59,13 +59,7 @@ class FiberChecks {
  public:
   /// Happens-before edges: release() of a slot precedes a later acquire() of the slot. Consecutive
   /// barriers need different slots.
-  enum Slot : unsigned {
-    begin,
-    end,
-    barriers,
-    warps = barriers + 16,
-    slots = warps + 128
-  };
+  enum Slot : unsigned { begin, end, barriers, warps = barriers + 16, slots = warps + 128 };
   static unsigned slot_of(unsigned phase, unsigned block) {
     return barriers + block * 2 + phase % 2;
   }
