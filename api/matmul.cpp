@@ -21,6 +21,7 @@
 #include "matmul/request.hpp"
 #include "matmul/resolution.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/epilogue.hpp"
 #include "vocabulary/once.hpp"
 #include "vocabulary/own_errors.hpp"
 
@@ -80,6 +81,19 @@ GivenPackings given_in(const Call& call, const Device& device) {
       (contents->role == StepRole::pack_a ? given.a : given.b) = contents->packing;
   }
   return given;
+}
+
+/// The sums over the rows of an epilogue where there is no row: zeros.
+void clear_sums(Device& device, const Problem& problem, const Call& call) {
+  for (std::size_t slot = 0; slot < call.operands.size(); ++slot) {
+    const EpilogueSlot& form = problem.epilogue->operands[slot];
+    if (form.use != EpilogueUse::summed) continue;
+    const DType type = type_of(form, problem.c.type);
+    auto* to = static_cast<std::byte*>(const_cast<void*>(call.operands[slot].data));
+    for (std::int64_t product = 0; product < problem.batch; ++product)
+      device.clear(to + bytes_of(type, product * call.operands[slot].stride),
+                   bytes_of(type, problem.n), call.stream);
+  }
 }
 
 /// Launches `call`, or its form as one product if the executable is for that product.
@@ -206,6 +220,8 @@ void Matmul::operator()(Layout layout, std::int64_t m, std::int64_t n, std::int6
 void Matmul::operator()(const Problem& problem, const Call& call) try {
   check_process();
   check_call(problem, call);
+  if (problem.m == 0 && problem.epilogue) [[unlikely]]
+    return clear_sums(state_->serving.device(), problem, call);
   if (!writes_c(problem, call)) return;
   const Normalized asked(problem, call);
   if (const Executable* known = recall(state_->serving.id(), asked.request)) [[likely]]

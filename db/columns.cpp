@@ -71,9 +71,4 @@ void Columns::add(const std::string& name, const std::string& type, const std::s
   own_.push_back({name, definition});
 }
 
-void ReadFields::require_plain_variant() {
-  if (const auto variant = row_.next<std::string>(); !variant.empty())
-    throw Error(ErrorKind::invalid_argument, "a problem of the variant \"" + variant + "\"");
-}
-
 }  // namespace tilewise

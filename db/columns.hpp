@@ -116,7 +116,7 @@ class Columns {
   void operator()(const char* key, const T& value, const Field& about = {}) {
     if constexpr (std::same_as<T, Problem>) {
       own_.push_back({"problem_id", "INTEGER NOT NULL REFERENCES problems (id)"});
-      select(of<Problem>("p").selected_ + ", p.variant");
+      select(of<Problem>("p").selected_);
     } else if constexpr (std::same_as<T, Environment>) {
       own_.push_back({"environment_id", "INTEGER NOT NULL REFERENCES environments (id)"});
       part_ = EnvironmentPart::per_row;
@@ -155,16 +155,13 @@ class ReadFields {
   explicit ReadFields(Query& row) : row_(row) {}
   template <class T>
   void operator()(const char*, T& out, const Field& = {}) {
-    if constexpr (std::same_as<T, Problem>) {
-      fields(*this, out);
-      require_plain_variant();
-    } else if constexpr (std::same_as<T, std::optional<Measurement>>) {
+    if constexpr (std::same_as<T, std::optional<Measurement>>) {
       static const int columns = static_cast<int>(Columns::of<Measurement>("").own().size());
       if (row_.next<bool>())
         fields(*this, out.emplace());
       else
         row_.skip(columns);
-    } else if constexpr (Nested<T> || std::same_as<T, Environment>) {
+    } else if constexpr (Nested<T> || std::same_as<T, Environment> || std::same_as<T, Problem>) {
       fields(*this, out);
     } else {
       read_stored(row_, out);
@@ -172,8 +169,6 @@ class ReadFields {
   }
 
  private:
-  /// Throws for a variant; this version writes none.
-  void require_plain_variant();
   Query& row_;
 };
 

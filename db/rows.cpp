@@ -50,8 +50,8 @@ bool is_problem(const Connection& connection, std::int64_t id, const Problem& pr
 }
 
 void mend_problem(const Connection& connection, std::int64_t id, const Problem& problem) {
-  Query query = connection.query("UPDATE problems SET " + each(kProblemNames, ", ") +
-                                 ", variant = '' WHERE id = ?");
+  Query query =
+      connection.query("UPDATE problems SET " + each(kProblemNames, ", ") + " WHERE id = ?");
   bind_problem(query, problem);
   query.bind(id).run();
 }
@@ -66,8 +66,7 @@ Problem read_problem(Query& row) {
 }
 
 std::optional<std::int64_t> find_problem(const Connection& connection, const Problem& problem) {
-  static const std::string sql =
-      "SELECT id FROM problems WHERE " + each(kProblemNames, " AND ") + " AND variant = ''";
+  static const std::string sql = "SELECT id FROM problems WHERE " + each(kProblemNames, " AND ");
   Query query = connection.query(sql);
   bind_problem(query, problem);
   if (!query.step()) return {};

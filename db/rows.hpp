@@ -19,10 +19,10 @@ void fields(Visit& visit, Some<Winner> auto& x) {
   visit("objective", x.objective, {.since = 6});
 }
 
-/// The columns of the table `problems` (alias p), without id and variant, and the form for reading.
+/// The columns of the table `problems` (alias p), without id, and the form for reading.
 inline const std::string kProblemNames = Columns::of<Problem>("p").names();
-inline const std::string kProblemColumns = Columns::of<Problem>("p").selected() + ", p.variant";
-/// Throws Error(invalid_argument) for an unknown name and for a variant.
+inline const std::string kProblemColumns = Columns::of<Problem>("p").selected();
+/// Throws Error(invalid_argument) for an unknown name or variant.
 Problem read_problem(Query& row);
 /// The problem's id; adds the row when absent.
 std::int64_t put_problem(const Connection& connection, const Problem& problem);

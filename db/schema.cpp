@@ -66,10 +66,8 @@ struct FieldsTable {
 const std::string kId = "id INTEGER PRIMARY KEY, ", kHash = ", hash TEXT NOT NULL";
 
 const FieldsTable& problems_table() {
-  static const FieldsTable table{
-      "problems", kId, Columns::of<Problem>(""),
-      // For epilogues, orders of sums, groups and scales of later versions.
-      ", variant TEXT NOT NULL DEFAULT '', UNIQUE (" + kProblemNames + ", variant)"};
+  static const FieldsTable table{"problems", kId, Columns::of<Problem>(""),
+                                 ", UNIQUE (" + kProblemNames + ")"};
   return table;
 }
 
@@ -106,10 +104,12 @@ bool has_column(const Connection& db, const std::string& table, const std::strin
 void complete(const Connection& db) {
   const FieldsTable& problems = problems_table();
   db.execute(problems.create("problems"));
-  if (!has_column(db, "problems", "variant"))  // part of a key, which SQLite cannot change
-    db.execute(problems.create("new_problems") + "; INSERT INTO new_problems (id, " +
-               kProblemNames + ") SELECT id, " + kProblemNames +
+  if (!has_column(db, "problems", "variant")) {  // part of a key, which SQLite cannot change
+    const std::string known = kProblemNames.substr(0, kProblemNames.rfind(", variant"));
+    db.execute(problems.create("new_problems") + "; INSERT INTO new_problems (id, " + known +
+               ") SELECT id, " + known +
                " FROM problems; DROP TABLE problems; ALTER TABLE new_problems RENAME TO problems");
+  }
   for (const FieldsTable& table : other_fields_tables()) {
     db.execute(table.create(table.name));
     for (const Columns::Column& column : table.columns.own())

@@ -145,6 +145,7 @@ class Device {
   /// device memory (checksum.hpp). `bytes`: a multiple of 4. Valid inside capture from the second
   /// call on. Returns false and enqueues nothing if the device has no checksums.
   virtual bool add_checksum(const void* from, std::int64_t bytes, void* sum, Stream stream) = 0;
+  virtual void clear(void* to, std::int64_t bytes, Stream stream) = 0;  ///< all bits 0
   virtual void fill32(void* to, std::uint32_t value, std::int64_t words, Stream stream) = 0;
 
   /// A non-blocking stream: no order with the default stream.

@@ -1,5 +1,6 @@
 #include "matmul/check_call.hpp"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 #include "tilewise/error.hpp"
 #include "tilewise/strided_array.hpp"
 #include "vocabulary/decimal.hpp"
+#include "vocabulary/epilogue.hpp"
 #include "vocabulary/problem.hpp"
 
 namespace tilewise {
@@ -190,6 +192,89 @@ int alignment_of(const GivenOperand& x, std::int64_t batch) {
 
 }  // namespace
 
+namespace {
+
+/// "p1[i,j] of the epilogue "...""
+std::string operand_name(const Problem& problem, std::size_t slot) {
+  return "operand " + std::to_string(slot) + " of the epilogue \"" + epilogue_text(problem) + '"';
+}
+
+/// An operand of the epilogue as rows of elements. A scalar is one element, name[i] and name[j] are
+/// one row.
+GivenOperand epilogue_operand(const Problem& p, const EpilogueSlot& slot,
+                              const EpilogueOperand& given, const char* name) {
+  const std::int64_t columns = slot.over == EpilogueOver::all    ? 1
+                               : slot.over == EpilogueOver::rows ? p.m
+                                                                 : p.n;
+  const bool matrix = slot.over == EpilogueOver::elements;
+  return {name,
+          given.data,
+          matrix ? p.m : 1,
+          columns,
+          matrix ? given.ld : columns,
+          given.stride,
+          type_of(slot, p.c.type)};
+}
+
+/// Whether an operand that is read is C itself, element by element: each is read before it is
+/// written.
+bool is_c(const GivenOperand& x, const GivenOperand& c, std::int64_t batch) {
+  return x.pointer == c.pointer && x.type == c.type && x.rows == c.rows && x.columns == c.columns &&
+         x.ld == c.ld && (batch == 1 || x.stride == c.stride);
+}
+
+void check_epilogue(const Problem& problem, const Call& call, const GivenOperand& a,
+                    const GivenOperand& b, const GivenOperand& c) {
+  const std::size_t count = problem.epilogue ? problem.epilogue->operands.size() : 0;
+  if (call.operands.size() != count)
+    refuse("the call binds " + std::to_string(call.operands.size()) + " operands of an epilogue; " +
+           (problem.epilogue ? "\"" + epilogue_text(problem) + "\" has " + std::to_string(count)
+                             : "the problem has no epilogue"));
+  if (count == 0 || problem.n == 0 || problem.batch == 0) return;
+  std::array<std::string, EpilogueForm::kMostOperands> names;
+  std::array<GivenOperand, EpilogueForm::kMostOperands> given{};
+  std::array<Range, EpilogueForm::kMostOperands> ranges;
+  for (std::size_t slot = 0; slot < count; ++slot) {
+    const EpilogueSlot& form = problem.epilogue->operands[slot];
+    if (problem.m == 0 && form.use != EpilogueUse::summed) continue;  // not touched
+    names[slot] = operand_name(problem, slot);
+    given[slot] = epilogue_operand(problem, form, call.operands[slot], names[slot].c_str());
+    const GivenOperand& x = given[slot];
+    if (form.over == EpilogueOver::all && !x.pointer) continue;
+    if (x.ld < x.columns)
+      refuse("the leading dimension of " + names[slot] + " is " + number(x.ld) +
+             ", shorter than a row of " + number(x.columns) + " elements");
+    check_stride(x, problem.batch);
+    ranges[slot] = check_pointer(x, problem.batch);
+    if (form.use != EpilogueUse::read && problem.batch > 1 &&
+        !has_distinct_elements(elements_of(x, problem.batch)))
+      refuse("the batch stride of " + names[slot] + " is " + number(x.stride) +
+             ", so that what different products write overlaps");
+  }
+  const auto overlap = [&](const GivenOperand& x, const Range& of_x, const GivenOperand& y,
+                           const Range& of_y) {
+    if (intersect(of_x, of_y) &&
+        share_elements(elements_of(x, problem.batch), elements_of(y, problem.batch)))
+      refuse(std::string(x.name) + " overlaps " + y.name +
+             ": they share elements, or may, and one of them is written");
+  };
+  for (std::size_t slot = 0; slot < count; ++slot) {
+    const bool writes = problem.epilogue->operands[slot].use != EpilogueUse::read;
+    if (!problem.pointers && !is_empty(problem)) {
+      const Range of_c = check_pointer(c, problem.batch);
+      if (writes || !is_c(given[slot], c, problem.batch))
+        overlap(given[slot], ranges[slot], c, of_c);
+      for (const GivenOperand* read : {&a, &b})
+        if (writes && reads_operands(problem, call))
+          overlap(given[slot], ranges[slot], *read, check_pointer(*read, problem.batch));
+    }
+    for (std::size_t other = 0; writes && other < count; ++other)
+      if (other != slot) overlap(given[slot], ranges[slot], given[other], ranges[other]);
+  }
+}
+
+}  // namespace
+
 bool is_empty(const Problem& problem) {
   return problem.m == 0 || problem.n == 0 || problem.batch == 0;
 }
@@ -203,6 +288,7 @@ bool reads_operands(const Problem& problem, const Call& call) {
 
 bool writes_c(const Problem& problem, const Call& call) {
   if (is_empty(problem)) return false;
+  if (problem.epilogue) return true;
   const bool one =
       problem.accumulator == DType::f32 ? static_cast<float>(call.beta) == 1.0F : call.beta == 1.0;
   return call.beta_device || !one || reads_operands(problem, call);
@@ -267,6 +353,8 @@ void check_call(const Problem& problem, const Call& call) {
     check_stride(b, problem.batch);
     check_stride(c, problem.batch);
   }
+  if (problem.epilogue || !call.operands.empty()) [[unlikely]]
+    check_epilogue(problem, call, a, b, c);
   if (is_empty(problem)) return;
 
   if (!problem.pointers) check_batches_of_c(c, problem.batch);

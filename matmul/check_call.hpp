@@ -13,7 +13,7 @@ bool is_empty(const Problem& problem);
 /// Whether A and B are read: false if a size or the host's alpha, in the accumulator's type, is 0.
 bool reads_operands(const Problem& problem, const Call& call);
 /// Whether a call can change C. A call that is empty, or that reads no operand and has beta = 1 on
-/// the host, keeps the bits of each element, including -0 and NaN.
+/// the host, keeps the bits of each element, including -0 and NaN, if there is no epilogue.
 bool writes_c(const Problem& problem, const Call& call);
 
 /// Throws Error(invalid_argument) for a negative size and for an unsupported combination of types;
@@ -28,9 +28,10 @@ void check_alignment(const Problem& problem);
 /// written, negative sizes or strides, leading dimensions shorter than a row, pointers not aligned
 /// to their element, extents past the address space, overlapping matrices of C, and a C that shares
 /// or may share an element with A or B (share_elements() of tilewise/strided_array.hpp). A packed
-/// operand must have been packed from the call's own A or B. Throws Error(invalid_argument) with
-/// the value and the allowed range. For a batch by pointers it checks the addresses of the arrays,
-/// but not the pointers in them, which are in device memory.
+/// operand must have been packed from the call's own A or B. The operands of an epilogue are
+/// checked in the same way, as EpilogueOperand describes. Throws Error(invalid_argument) with the
+/// value and the allowed range. For a batch by pointers it checks the addresses of the arrays, but
+/// not the pointers in them, which are in device memory.
 void check_call(const Problem& problem, const Call& call);
 
 /// The same checks for one operand that is to be packed.

@@ -365,6 +365,12 @@ const void* Executable::base_address(const Argument& base, const Call& call,
   }
 }
 
+/// An epilogue without operands has one without data.
+EpilogueOperand Executable::epilogue_operand(const Patch& patch, const Call& call) {
+  const auto slot = static_cast<std::size_t>(patch.value);
+  return slot < call.operands.size() ? call.operands[slot] : EpilogueOperand{};
+}
+
 void Executable::fill_field(const Patch& patch, const Call& call, const Memory& memory,
                             std::byte* field) const {
   using Kind = Argument::Kind;
@@ -410,6 +416,14 @@ void Executable::fill_field(const Patch& patch, const Call& call, const Memory& 
                             bytes_of(recipe.type, stride_elements(recipe.batch_stride, call))},
                            field);
     }
+    case Kind::operand:
+      return store(field, epilogue_operand(patch, call).data);
+    case Kind::operand_ld:
+      return store(field, epilogue_operand(patch, call).ld);
+    case Kind::operand_stride:
+      return store(field, epilogue_operand(patch, call).stride);
+    case Kind::operand_value:
+      return store(field, epilogue_operand(patch, call).value);
     case Kind::integer64:
     case Kind::integer32:
       return;  // constants, filled in by make_step()

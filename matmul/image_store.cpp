@@ -139,7 +139,7 @@ void ImageStore::keep(Made& made) const {
 ImageStore::Made ImageStore::compile(const KernelSpec& kernel, const Target& target,
                                      const std::string& launch_revision,
                                      const std::string& hash) const {
-  const KernelSource& source = kernel_source(kernel.source);
+  const KernelSource source = kernel_source(kernel);
   CompileResult result = compiler_->compile({kernel, source.text, source.headers, target});
   if (result.image) {
     result.image->kernel = kernel;

@@ -17,7 +17,7 @@ namespace {
 class LockedFile : public OpenFile {
  public:
   explicit LockedFile(const std::filesystem::path& path)
-      : OpenFile(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {
+      : OpenFile(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {
     while (is_open() && flock(descriptor(), LOCK_EX) != 0)
       if (errno != EINTR) break;
   }
@@ -25,7 +25,11 @@ class LockedFile : public OpenFile {
 
 }  // namespace
 
-std::string missed_heading() { return "layout,m,n,k,dtype,out,math,batch,align"; }
+constexpr std::string_view kEpilogueColumn = ",epilogue";  // the last, which older files lack
+
+std::string missed_heading() {
+  return "layout,m,n,k,dtype,out,math,batch,align" + std::string(kEpilogueColumn);
+}
 
 std::string missed_line(const Problem& problem) {
   std::string line(to_string(layout_of(problem)));
@@ -35,8 +39,9 @@ std::string missed_line(const Problem& problem) {
        {to_string(problem.a.type), to_string(problem.c.type), to_string(problem.math)})
     line += "," + std::string(name);
   const Alignment align = alignment_of(problem);
-  return line + "," + std::to_string(problem.batch) + "," + std::to_string(align.a) + "/" +
-         std::to_string(align.b) + "/" + std::to_string(align.c);
+  line += "," + std::to_string(problem.batch) + "," + std::to_string(align.a) + "/" +
+          std::to_string(align.b) + "/" + std::to_string(align.c) + ",";
+  return problem.epilogue ? line + '"' + epilogue_text(problem) + '"' : line;
 }
 
 std::string MissedProblems::add(const Problem& problem) {
@@ -52,12 +57,21 @@ std::string MissedProblems::add(const Problem& problem) {
   return why;
 }
 
-std::string MissedProblems::append(const std::string& line) const {
+std::string MissedProblems::append(std::string line) const {
   const LockedFile file(file_);
   struct stat status {};
   if (!file.is_open() || fstat(file.descriptor(), &status) != 0) return std::strerror(errno);
   if (!S_ISREG(status.st_mode)) return "it is no regular file";
-  const std::string text = (status.st_size == 0 ? missed_heading() + "\n" : "") + line + "\n";
+  const std::string heading = missed_heading();
+  const std::string older = heading.substr(0, heading.size() - kEpilogueColumn.size()) + "\n";
+  std::string first(older.size(), '\0');
+  if (::pread(file.descriptor(), first.data(), first.size(), 0) ==
+          static_cast<ssize_t>(first.size()) &&
+      first == older) {
+    if (line.back() != ',') return "its heading lacks the column epilogue; move or delete it";
+    line.pop_back();
+  }
+  const std::string text = (status.st_size == 0 ? heading + "\n" : "") + line + "\n";
   if (static_cast<std::size_t>(status.st_size) + text.size() > kMostBytes)
     return "it has reached " + std::to_string(kMostBytes >> 20) + " MiB";
   const ssize_t count = ::write(file.descriptor(), text.data(), text.size());

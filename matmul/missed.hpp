@@ -25,7 +25,7 @@ class MissedProblems {
   const std::filesystem::path& path() const { return file_; }
 
  private:
-  std::string append(const std::string& line) const;
+  std::string append(std::string line) const;
 
   const std::filesystem::path file_;
   std::mutex mutex_;  // guards the next two

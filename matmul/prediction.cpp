@@ -20,6 +20,7 @@ bool same_kernels(const KernelTemplate& kernel, const Configuration& configurati
                   const Problem& problem, const DeviceInfo& device) {
   set_alignment(own, alignment_of(problem));
   own.pointers = problem.pointers;
+  own.epilogue = problem.epilogue;
   return is_valid(kernel, own, configuration, device) &&
          same_kernels(kernel.plan(own, configuration, device),
                       kernel.plan(problem, configuration, device));
@@ -28,6 +29,7 @@ bool same_kernels(const KernelTemplate& kernel, const Configuration& configurati
 bool same_size(Problem x, const Problem& y) {
   set_alignment(x, alignment_of(y));
   x.pointers = y.pointers;
+  x.epilogue = y.epilogue;
   return x == y;
 }
 

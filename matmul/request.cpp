@@ -2,6 +2,7 @@
 
 #include "matmul/check_call.hpp"
 #include "matmul/packed_contents.hpp"
+#include "vocabulary/epilogue.hpp"
 
 namespace tilewise {
 namespace {
@@ -49,6 +50,46 @@ bool columns_follow(const Problem& problem, const Call& call, std::int64_t all) 
                                : side_by_side(n, all, call.ldb, call.stride_b));
 }
 
+/// Whether operand of the epilogue of a batch is one of the product of all its rows.
+bool follows_rows(const Problem& batch, const EpilogueSlot& slot, const EpilogueOperand& given) {
+  switch (slot.over) {
+    case EpilogueOver::all:
+      return !given.data || given.stride == 0;
+    case EpilogueOver::rows:
+      return given.stride == batch.m;
+    case EpilogueOver::columns:
+      return given.stride == 0 && slot.use == EpilogueUse::read;
+    case EpilogueOver::elements:
+      return follow(batch.m, given.ld, given.stride);
+  }
+  return false;
+}
+
+/// The same of the product of all its columns, `all`.
+bool follows_columns(const Problem& batch, const EpilogueSlot& slot, const EpilogueOperand& given,
+                     std::int64_t all) {
+  switch (slot.over) {
+    case EpilogueOver::all:
+      return !given.data || given.stride == 0;
+    case EpilogueOver::rows:
+      return given.stride == 0;
+    case EpilogueOver::columns:
+      return given.stride == batch.n;
+    case EpilogueOver::elements:
+      return side_by_side(batch.n, all, given.ld, given.stride);
+  }
+  return false;
+}
+
+/// Whether each operand of the epilogue follows.
+template <class Follows>
+bool epilogue_follows(const Problem& batch, const Call& call, const Follows& follows) {
+  if (!batch.epilogue) return true;
+  for (std::size_t slot = 0; slot < call.operands.size(); ++slot)
+    if (!follows(batch.epilogue->operands[slot], call.operands[slot])) return false;
+  return true;
+}
+
 }  // namespace
 
 Problem as_served(Problem problem) {
@@ -76,13 +117,20 @@ void Normalized::fold(const Call& call) {
   std::int64_t m = batch.m, n = batch.n;
   bool apart = false;
   if (call.stride_b == 0 && !__builtin_mul_overflow(batch.m, batch.batch, &m) &&
-      ((apart = rows_apart(batch, call)) || rows_follow(batch, call, m))) {
+      ((apart = rows_apart(batch, call)) || rows_follow(batch, call, m)) &&
+      epilogue_follows(batch, call, [&](const EpilogueSlot& slot, const EpilogueOperand& given) {
+        return follows_rows(batch, slot, given);
+      })) {
     n = batch.n;
   } else {
     m = batch.m;
     if (call.stride_a != 0 || __builtin_mul_overflow(batch.n, batch.batch, &n) ||
-        !columns_follow(batch, call, n))
+        !columns_follow(batch, call, n) ||
+        !epilogue_follows(batch, call, [&](const EpilogueSlot& slot, const EpilogueOperand& given) {
+          return follows_columns(batch, slot, given, n);
+        }))
       return;
+    apart = false;
   }
   Problem& product = request.product.emplace(batch);
   product.m = m, product.n = n, product.batch = 1;

@@ -18,7 +18,8 @@ struct Request {
   Problem problem;  ///< as served, with the alignment of the call
   /// The one product that computes the same as the batch; none for other batches, and if an operand
   /// is packed. A batch that shares B (stride 0) is a product of batch x m rows if its matrices of
-  /// A and C follow one another like the rows of two matrices. A batch that shares A is a product
+  /// A and C follow one another like the rows of two matrices, and so do the operands of an
+  /// epilogue. A batch that shares A is a product
   /// of batch x n columns if its matrices of B and C lie next to each other.
   std::optional<Problem> product;
   /// PackedOperand::Contents::packing_key of each packed operand; 0: not packed.

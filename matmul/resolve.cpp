@@ -48,6 +48,7 @@ std::string short_text(const Problem& problem) {
   std::string text = std::string(to_string(layout_of(problem))) + " " + size_text(problem) + " " +
                      kind_text(problem);
   if (problem.batch != 1) text += " batch " + std::to_string(problem.batch);
+  if (problem.epilogue) text += " with the epilogue " + epilogue_text(problem);
   return text;
 }
 
@@ -411,17 +412,18 @@ double Resolver::expect(Offer& offer, const Plan& plan, const Problem& problem,
 
 std::vector<Resolver::Offer> Resolver::offers(const Problem& problem, const Conditions& conditions,
                                               std::size_t count, bool without_own) const {
-  using Place = std::tuple<double, bool, double, std::size_t>;
+  // Distance, whether epilogue and layout are others, gap of the alignments, index.
+  using Place = std::tuple<double, bool, bool, double, std::size_t>;
   // The nearest record of each candidate. A candidate that does not serve this problem is dropped,
   // and its other records are not tried.
   constexpr double kNone = std::numeric_limits<double>::infinity();
-  std::vector<Place> near(candidate_count_, Place{kNone, false, 0, 0});
+  std::vector<Place> near(candidate_count_, Place{kNone, false, false, 0, 0});
   const LogSizes logs(problem);
   for (std::size_t i = 0; i < problems_.size(); ++i) {
     const Problem& of = problems_[i];
     if (!same_types(of, problem) || superseded_[i] || (without_own && of == problem)) continue;
-    const Place place{logs_[i].distance(logs), layout_of(of) != layout_of(problem),
-                      logs_[i].alignment_gap(logs), i};
+    const Place place{logs_[i].distance(logs), of.epilogue != problem.epilogue,
+                      layout_of(of) != layout_of(problem), logs_[i].alignment_gap(logs), i};
     Place& nearest = near[candidate_numbers_[i]];
     if (place < nearest) nearest = place;
   }
@@ -433,7 +435,7 @@ std::vector<Resolver::Offer> Resolver::offers(const Problem& problem, const Cond
   std::unordered_set<std::size_t> seen;  // hashes: two candidates rarely have the same
   for (; !near.empty() && offers.size() < kCompared; near.pop_back()) {
     std::pop_heap(near.begin(), near.end(), std::greater<>());
-    const auto& [distance, other_layout, gap, i] = near.back();
+    const auto& [distance, other_epilogue, other_layout, gap, i] = near.back();
     const Candidate& stored = winners_[i].record.candidate;
     if (seen.contains(hashes_[i])) continue;
     std::optional<Candidate> candidate = form_for(winners_[i].record, problem, device_);

@@ -82,7 +82,8 @@ std::string text_in_one_file(const KernelSpec& kernel) {
   std::string text;
   for (const auto& [name, value] : kernel.defines)
     text += "#define " + name + " " + std::to_string(value) + "\n";
-  return text + OneFile(kernel_source(kernel.source)).text();
+  const KernelSource source = kernel_source(kernel);
+  return text + OneFile(source).text();
 }
 
 }  // namespace tilewise

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "templates/embedded_sources.hpp"
+#include "templates/plan/pointwise.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise {
@@ -109,6 +110,14 @@ const KernelSource& kernel_source(std::string_view name) {
   throw Error(ErrorKind::not_found, "no kernel source '" + std::string(name) + "' in this program");
 }
 
+KernelSource kernel_source(const KernelSpec& kernel) {
+  KernelSource source = kernel_source(kernel.source);
+  if (!kernel.epilogue.empty())
+    source.headers.emplace_back("pointwise_source.cuh",
+                                pointwise_header(*interned(kernel.epilogue)));
+  return source;
+}
+
 void add_kernel_source(KernelSource source) {
   for (const KernelSource& known : sources())
     if (known.name == source.name)
@@ -132,6 +141,7 @@ std::string kernel_text_hash(std::string_view name) { return text_hash(kernel_so
 
 std::string source_hash(const KernelSpec& kernel, std::string_view compiler) {
   std::string all = text_hash(kernel_source(kernel.source)) + '\n' + to_string(kernel) + '\n';
+  if (!kernel.epilogue.empty()) all += pointwise_header(*interned(kernel.epilogue));
   all += compiler;
   return hash_text(all);
 }

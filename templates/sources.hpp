@@ -20,6 +20,10 @@ struct KernelSource {
 /// Throws Error(not_found) for a name that is not built in.
 const KernelSource& kernel_source(std::string_view name);
 
+/// The same, with the header pointwise_source.cuh for a kernel with an epilogue. Throws Error also
+/// for a bad epilogue.
+KernelSource kernel_source(const KernelSpec& kernel);
+
 /// Adds a source that is not built in (tests, experiments). Throws Error(invalid_argument) when the
 /// name is taken. Not safe beside concurrent lookups.
 void add_kernel_source(KernelSource source);
@@ -38,8 +42,8 @@ std::string text_in_one_file(const KernelSpec& kernel);
 std::string kernel_text_hash(std::string_view name);
 
 /// Hash (XXH3-128, hex) of a kernel's source and its includes, without comments and blank space,
-/// its defines, and `compiler` (the compiler's version and options). Measurements and compiled
-/// images are reused only where it is the same.
+/// its defines and epilogue, and `compiler` (the compiler's version and options). Measurements and
+/// compiled images are reused only where it is the same.
 std::string source_hash(const KernelSpec& kernel, std::string_view compiler);
 
 }  // namespace tilewise

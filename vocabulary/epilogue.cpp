@@ -165,9 +165,20 @@ class Reader {
     return rows ? Over::elements : Over::columns;
   }
 
+  std::optional<DType> type() {
+    if (!take(":")) return std::nullopt;
+    skip_blanks();
+    const std::size_t begin = at_;
+    const std::string named = name();
+    for (const DTypeInfo& one : dtypes())
+      if (one.name == named) return one.type;
+    fail_at(begin, "is no type", join(dtypes(), ", ", [](const DTypeInfo& x) { return x.name; }));
+  }
+
   void statement() {
     const std::size_t begin = at_;
     const std::string named = name();
+    const std::optional<DType> of = named.empty() ? std::nullopt : type();
     const Over over = named.empty() ? Over::all : index();
     const bool assigns = !named.empty() && take("=") && text_.substr(at_, 1) != "=";
     if (!assigns) {
@@ -177,6 +188,7 @@ class Reader {
     }
     if (is_taken(named)) fail_at(begin, "is a word of the language", "another name");
     if (over == Over::all) {
+      if (of) fail_at(begin, "is a part, which has no type", "its name alone");
       const std::size_t node = value();
       if (parts_.contains(named) || slot(named)) fail_at(begin, "is used before", "a new name");
       parts_.emplace(named, Part{node, begin});
@@ -191,14 +203,14 @@ class Reader {
     const std::size_t node = value();
     if (sums) require(")");
     if (parts_.contains(named) || slot(named)) fail_at(begin, "is used before", "a new name");
-    add_operand(begin, named, {over, sums ? Use::summed : Use::written, node});
+    add_operand(begin, named, {over, sums ? Use::summed : Use::written, node, of});
   }
 
   std::optional<std::size_t> slot(std::string_view name) const { return read_.slot_of(name); }
 
-  std::size_t add_operand(std::size_t at, const std::string& named, EpilogueOperand operand) {
-    if (read_.names.size() == Epilogue::kMostOperands)
-      fail_at(at, "is an operand too many", std::to_string(Epilogue::kMostOperands));
+  std::size_t add_operand(std::size_t at, const std::string& named, EpilogueSlot operand) {
+    if (read_.names.size() == EpilogueForm::kMostOperands)
+      fail_at(at, "is an operand too many", std::to_string(EpilogueForm::kMostOperands));
     read_.names.push_back(named);
     read_.form.operands.push_back(operand);
     return read_.names.size() - 1;
@@ -209,8 +221,8 @@ class Reader {
     auto& nodes = read_.form.nodes;
     const auto found = std::find(nodes.begin(), nodes.end(), made);
     if (found != nodes.end()) return static_cast<std::size_t>(found - nodes.begin());
-    if (nodes.size() == Epilogue::kMostNodes)
-      fail("makes the epilogue too long", std::to_string(Epilogue::kMostNodes) + " operations");
+    if (nodes.size() == EpilogueForm::kMostNodes)
+      fail("makes the epilogue too long", std::to_string(EpilogueForm::kMostNodes) + " operations");
     nodes.push_back(std::move(made));
     return nodes.size() - 1;
   }
@@ -283,16 +295,21 @@ class Reader {
     if (take("(")) return call(begin, named);
     if (named == kAcc) return node({});
     if (is_taken(named)) fail_at(begin, "is a word of the language", "an operand's name");
+    const std::optional<DType> of = type();
     const Over over = index();
     if (const auto part = parts_.find(named); part != parts_.end()) {
-      if (over != Over::all) fail_at(begin, "is a part, which has no index", "its name alone");
+      if (over != Over::all || of)
+        fail_at(begin, "is a part, which has no index and no type", "its name alone");
       part->second.used = true;
       return part->second.node;
     }
     std::optional<std::size_t> known = slot(named);
-    if (known && read_.form.operands[*known] != EpilogueOperand{over, Use::read, 0})
-      fail_at(begin, "is used in two ways", "one index for each operand, which is read or written");
-    if (!known) known = add_operand(begin, named, {over, Use::read, 0});
+    if (!known) known = add_operand(begin, named, {over, Use::read, 0, of});
+    EpilogueSlot& operand = read_.form.operands[*known];
+    if (!operand.type) operand.type = of;
+    if (operand != EpilogueSlot{over, Use::read, 0, of ? of : operand.type})
+      fail_at(begin, "is used in two ways",
+              "one index and one type for each operand, which is read or written");
     return node({Op::operand, 0, *known, {}});
   }
 
@@ -347,7 +364,7 @@ class Normaliser {
     for (std::size_t slot = 0; slot < from_.names.size(); ++slot)
       if (from_.form.operands[slot].use != Use::read) written.push_back(slot);
     std::stable_sort(written.begin(), written.end(), [&](std::size_t x, std::size_t y) {
-      const EpilogueOperand &of_x = from_.form.operands[x], &of_y = from_.form.operands[y];
+      const EpilogueSlot &of_x = from_.form.operands[x], &of_y = from_.form.operands[y];
       return std::pair(of_x.use, hashes_[of_x.node]) < std::pair(of_y.use, hashes_[of_y.node]);
     });
     for (const std::size_t slot : written) {
@@ -395,9 +412,9 @@ class Normaliser {
 /// Writes nodes that are used once within their use, and others as parts t0, t1, ...
 class Writer {
  public:
-  explicit Writer(const Epilogue& epilogue)
+  explicit Writer(const EpilogueForm& epilogue)
       : epilogue_(epilogue), uses_(epilogue.nodes.size()), texts_(epilogue.nodes.size()) {
-    for (const EpilogueOperand& operand : epilogue.operands)
+    for (const EpilogueSlot& operand : epilogue.operands)
       if (operand.use != Use::read) ++uses_[operand.node];
     ++uses_[epilogue.c];
     // A condition is no part: its arguments are written as often as it is used.
@@ -420,7 +437,7 @@ class Writer {
         texts_[n] = part;
       }
       for (; next < epilogue_.operands.size(); ++next) {
-        const EpilogueOperand& operand = epilogue_.operands[next];
+        const EpilogueSlot& operand = epilogue_.operands[next];
         if (operand.use != Use::read && operand.node > n) break;
         if (operand.use != Use::read) all += written(next);
       }
@@ -429,12 +446,15 @@ class Writer {
   }
 
  private:
-  const Epilogue& epilogue_;
+  const EpilogueForm& epilogue_;
   std::vector<int> uses_;
   std::vector<std::string> texts_;
 
   std::string operand_text(std::size_t slot) const {
-    return "p" + std::to_string(slot) + std::string(index_text(epilogue_.operands[slot].over));
+    const EpilogueSlot& operand = epilogue_.operands[slot];
+    return "p" + std::to_string(slot) +
+           (operand.type ? ":" + std::string(tilewise::to_string(*operand.type)) : "") +
+           std::string(index_text(operand.over));
   }
   std::string written(std::size_t slot) const {
     const std::string value = texts_[epilogue_.operands[slot].node];
@@ -537,10 +557,10 @@ NamedEpilogue parse_epilogue(std::string_view text) {
   return Normaliser(read).normal();
 }
 
-std::string to_string(const Epilogue& epilogue) { return Writer(epilogue).text(); }
+std::string to_string(const EpilogueForm& epilogue) { return Writer(epilogue).text(); }
 
 template <class T>
-T evaluate(const Epilogue& epilogue, T sum_of_products, const std::vector<T>& values,
+T evaluate(const EpilogueForm& epilogue, T sum_of_products, const std::vector<T>& values,
            std::vector<T>* results) {
   std::vector<T> of;
   for (const EpilogueNode& node : epilogue.nodes) {
@@ -562,7 +582,8 @@ T evaluate(const Epilogue& epilogue, T sum_of_products, const std::vector<T>& va
   }
   return of[epilogue.c];
 }
-template float evaluate(const Epilogue&, float, const std::vector<float>&, std::vector<float>*);
-template double evaluate(const Epilogue&, double, const std::vector<double>&, std::vector<double>*);
+template float evaluate(const EpilogueForm&, float, const std::vector<float>&, std::vector<float>*);
+template double evaluate(const EpilogueForm&, double, const std::vector<double>&,
+                         std::vector<double>*);
 
 }  // namespace tilewise

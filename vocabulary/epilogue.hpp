@@ -7,6 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "tilewise/dtype.hpp"
+#include "tilewise/epilogue.hpp"
+
 namespace tilewise {
 
 /// What an element of an epilogue's operand belongs to.
@@ -67,30 +70,40 @@ struct EpilogueNode {
 };
 
 /// A matrix, vector or scalar of the caller besides A, B and C; its place in the list is its slot.
-struct EpilogueOperand {
+struct EpilogueSlot {
   EpilogueOver over = EpilogueOver::all;
   EpilogueUse use = EpilogueUse::read;
-  std::size_t node = 0;  ///< what is written or summed
-  bool operator==(const EpilogueOperand&) const = default;
+  std::size_t node = 0;                      ///< what is written or summed
+  std::optional<DType> type = std::nullopt;  ///< none: default_type()
+  bool operator==(const EpilogueSlot&) const = default;
 };
+/// The type of the arithmetic of an epilogue before a C of this type.
+inline DType epilogue_arithmetic(DType c) { return c == DType::f64 ? c : DType::f32; }
+/// The type of an operand without one: C's, of a scalar that of the arithmetic.
+inline DType default_type(const EpilogueSlot& slot, DType c) {
+  return slot.over == EpilogueOver::all ? epilogue_arithmetic(c) : c;
+}
+inline DType type_of(const EpilogueSlot& slot, DType c) {
+  return slot.type.value_or(default_type(slot, c));
+}
 
 /// The caller's arithmetic between the sums of a product and C, in normal form: equal results have
 /// one node, arguments of commutative operators are in one order (but for operands of one kind that
 /// can change places), and operands are numbered in the order in which the nodes read them. Nothing
 /// is reassociated or simplified, so that a text and its normal form give equal bits, but for the
 /// sign and the payload of NaN.
-struct Epilogue {
+struct EpilogueForm {
   std::vector<EpilogueNode> nodes;  ///< in the order of evaluation
-  std::vector<EpilogueOperand> operands;
+  std::vector<EpilogueSlot> operands;
   std::size_t c = 0;  ///< the node whose value is stored in C
 
   static constexpr std::size_t kMostNodes = 64, kMostOperands = 8;
-  bool operator==(const Epilogue&) const = default;
+  bool operator==(const EpilogueForm&) const = default;
 };
 
 /// An epilogue as a caller wrote it: the operands' names, by slot.
 struct NamedEpilogue {
-  Epilogue form;
+  EpilogueForm form;
   std::vector<std::string> names;
 
   /// The slot of an operand; none for another name.
@@ -100,11 +113,14 @@ struct NamedEpilogue {
 /// Reads "x = acc + bias[j]; aux[i,j] = x; gelu_tanh(x)":
 ///
 ///     text      = { statement ";" } value [";"]          the value is C's
-///     statement = name "=" value | name "[i,j]" "=" value | name "[j]" "=" "sum" "(" value ")"
+///     statement = name "=" value | name [type] "[i,j]" "=" value
+///               | name [type] "[j]" "=" "sum" "(" value ")"
 ///     value     = + - * / with the usual precedence, of factors
-///     factor    = "-" factor | "(" value ")" | number | "acc" | name | name "[i]" | name "[j]"
-///               | name "[i,j]" | function "(" value { "," value } ")"
+///     factor    = "-" factor | "(" value ")" | number | "acc" | name [type] [index]
+///               | function "(" value { "," value } ")"
 ///               | "where" "(" value comparison value "," value "," value ")"
+///     index     = "[i]" | "[j]" | "[i,j]"
+///     type      = ":" f32 | ":" bf16 | ...             of an operand that has not default_type()
 ///
 /// Comparisons are < <= > >= == !=. The functions of one argument are abs, sqrt, rsqrt, exp, log,
 /// tanh, erf, sigmoid, silu, relu, gelu, gelu_tanh, of two min and max; clamp(x, low, high) is
@@ -113,14 +129,19 @@ struct NamedEpilogue {
 NamedEpilogue parse_epilogue(std::string_view text);
 
 /// The text of the normal form, with operands p0, p1, ...: parse_epilogue() of it gives an equal
-/// Epilogue, and two epilogues are equal where their texts are.
-std::string to_string(const Epilogue& epilogue);
+/// EpilogueForm, and two epilogues are equal where their texts are.
+std::string to_string(const EpilogueForm& epilogue);
+
+/// The one object of a normal form, which is never destroyed. Thread-safe.
+const EpilogueForm* interned(const EpilogueForm& form);
+/// The same for a text; null for an empty one. Throws as parse_epilogue() does.
+const EpilogueForm* interned(std::string_view text);
 
 /// The value of C's element, in T's arithmetic (float or double): each operator is rounded by
 /// itself. `values`: of each operand that is read, by slot. `results`, if not null: of each that is
 /// written or summed, by slot.
 template <class T>
-T evaluate(const Epilogue& epilogue, T sum_of_products, const std::vector<T>& values,
+T evaluate(const EpilogueForm& epilogue, T sum_of_products, const std::vector<T>& values,
            std::vector<T>* results = nullptr);
 
 }  // namespace tilewise

@@ -2,9 +2,11 @@
 #include <concepts>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <type_traits>
 
 #include "vocabulary/device_facts.hpp"
+#include "vocabulary/problem.hpp"
 #include "vocabulary/record.hpp"
 
 // The fields of each struct, in one list for all uses: a visitor is called with a name, the field
@@ -62,6 +64,9 @@ void fields(Visit& visit, Some<Problem> auto& x) {
   visit("align_a", x.a.alignment);
   visit("align_b", x.b.alignment);
   visit("align_c", x.c.alignment);
+  std::string variant = variant_text(x);
+  visit("variant", variant, {.text = Field::Text::message, .since = 8});
+  if constexpr (!std::is_const_v<std::remove_reference_t<decltype(x)>>) set_variant(x, variant);
 }
 
 template <class Visit>
@@ -192,6 +197,7 @@ void fields(Visit& visit, Some<KernelSpec> auto& x) {
   visit("source", x.source, kRequired);
   visit("entry", x.entry, kRequired);
   visit("defines", x.defines);
+  visit("epilogue", x.epilogue);
 }
 
 template <class Visit>

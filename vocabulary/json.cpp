@@ -11,6 +11,7 @@
 
 #include "tilewise/error.hpp"
 #include "vocabulary/enum_names.hpp"
+#include "vocabulary/epilogue.hpp"
 #include "vocabulary/fields.hpp"
 #include "vocabulary/problem.hpp"
 #include "vocabulary/record.hpp"
@@ -286,6 +287,7 @@ void write(Writer& out, const Problem& x) {
   out("math", x.math);
   out("batch", x.batch);
   out("align", alignment_of(x));
+  if (x.epilogue) out("epilogue", to_string(*x.epilogue));
 }
 
 void read(const Reader& in, Problem& out) {
@@ -302,6 +304,9 @@ void read(const Reader& in, Problem& out) {
   in("math", out.math);
   in("batch", batch);
   in("align", alignment);
+  std::string epilogue;
+  in("epilogue", epilogue);
+  out.epilogue = interned(epilogue);
   set_layout(out, layout);
   set_alignment(out, alignment);
   out.a.type = types[0];

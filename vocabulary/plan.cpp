@@ -12,7 +12,7 @@ constexpr std::array<std::string_view, 5> kRoles{"pack_a", "pack_b", "pack_both"
                                                  "reduce"};
 
 // In the order of Argument::Kind.
-constexpr std::array<std::string_view, 19> kKinds{"a",
+constexpr std::array<std::string_view, 23> kKinds{"a",
                                                   "b",
                                                   "c",
                                                   "workspace",
@@ -30,8 +30,12 @@ constexpr std::array<std::string_view, 19> kKinds{"a",
                                                   "beta",
                                                   "alpha_device",
                                                   "beta_device",
-                                                  "tensor_map"};
-static_assert(kKinds.size() == static_cast<std::size_t>(Argument::Kind::tensor_map) + 1);
+                                                  "tensor_map",
+                                                  "operand",
+                                                  "operand_ld",
+                                                  "operand_stride",
+                                                  "operand_value"};
+static_assert(kKinds.size() == static_cast<std::size_t>(Argument::Kind::operand_value) + 1);
 
 struct Field {
   std::uint32_t bytes, alignment;
@@ -61,6 +65,7 @@ std::string to_string(const KernelSpec& kernel) {
   for (const auto& [name, value] : kernel.defines) {
     text += " " + name + "=" + std::to_string(value);
   }
+  if (!kernel.epilogue.empty()) text += " | " + kernel.epilogue;
   return text;
 }
 

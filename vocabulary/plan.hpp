@@ -15,19 +15,22 @@ struct Dim3 {
 };
 inline std::uint64_t volume(const Dim3& d) { return std::uint64_t{d.x} * d.y * d.z; }
 
-/// Identifies one compiled kernel: a source of templates/, its entry, and its constants.
+/// Identifies one compiled kernel: a source of templates/, its entry, its constants, and the
+/// epilogue that it computes.
 /// Independent of sizes unless the template is size-specialised, so one image serves every size.
 struct KernelSpec {
   std::string source;  ///< "simt.cu"
   std::string entry;   ///< "simt"
   std::map<std::string, std::int64_t> defines;
+  std::string epilogue = {};  ///< its normal form; empty: none
   auto operator<=>(const KernelSpec&) const = default;
 };
 /// The constant that is also a compiler option: the most registers per thread (0: no limit).
 inline constexpr std::string_view kMaxRegisters = "MAX_REGISTERS";
 /// The constant that, if 1, makes the compiler refuse a kernel that spills registers.
 inline constexpr std::string_view kNoSpills = "NO_SPILLS";
-/// Canonical text "simt.cu:simt A_TRANSPOSED=0 TILE_K=8 ...". With the target, the key of an image.
+/// Canonical text "simt.cu:simt A_TRANSPOSED=0 TILE_K=8 ...", after which an epilogue is added:
+/// " | (acc+p0[j])". With the target, the key of an image.
 std::string to_string(const KernelSpec& kernel);
 
 /// A step's purpose, with its operand. A packed operand can be kept between calls, and pack steps
@@ -60,6 +63,10 @@ struct Argument {
     alpha_device,
     beta_device,  ///< pointer, or null when the host value applies
     tensor_map,   ///< value = index into Plan::tensor_maps
+    operand,
+    operand_ld,
+    operand_stride,
+    operand_value,  ///< of the epilogue's operand of slot `value`; operand_value is an f64
   };
   Kind kind;
   std::int64_t value = 0;

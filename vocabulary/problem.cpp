@@ -7,6 +7,7 @@
 
 #include "tilewise/error.hpp"
 #include "vocabulary/enum_names.hpp"
+#include "vocabulary/epilogue.hpp"
 #include "vocabulary/text.hpp"
 
 namespace tilewise {
@@ -129,8 +130,10 @@ std::string to_string(const Problem& problem) {
                      types_text(problem) + " " + std::string(to_string(problem.math));
   if (problem.batch != 1) text += " batch " + std::to_string(problem.batch);
   if (problem.pointers) text += " by pointers";
-  return text + " align " + std::to_string(problem.a.alignment) + "," +
-         std::to_string(problem.b.alignment) + "," + std::to_string(problem.c.alignment);
+  text += " align " + std::to_string(problem.a.alignment) + "," +
+          std::to_string(problem.b.alignment) + "," + std::to_string(problem.c.alignment);
+  if (problem.epilogue) text += " epilogue \"" + to_string(*problem.epilogue) + '"';
+  return text;
 }
 
 double flops_of(const Problem& problem) {
@@ -142,9 +145,16 @@ double operand_bytes(const Problem& problem) {
   const auto m = static_cast<double>(problem.m);
   const auto n = static_cast<double>(problem.n);
   const auto k = static_cast<double>(problem.k);
+  double of_epilogue = 0;
+  if (problem.epilogue)
+    for (const EpilogueSlot& slot : problem.epilogue->operands)
+      of_epilogue +=
+          (slot.over == EpilogueOver::elements || slot.over == EpilogueOver::rows ? m : 1) *
+          (slot.over == EpilogueOver::elements || slot.over == EpilogueOver::columns ? n : 1) *
+          bits_of(type_of(slot, problem.c.type));
   return static_cast<double>(problem.batch) *
          (m * k * bits_of(problem.a.type) + k * n * bits_of(problem.b.type) +
-          m * n * bits_of(problem.c.type)) /
+          m * n * bits_of(problem.c.type) + of_epilogue) /
          8;
 }
 
@@ -204,6 +214,7 @@ std::size_t std::hash<tilewise::Problem>::operator()(const tilewise::Problem& p)
       static_cast<std::uint64_t>(p.b.type) << 16 | static_cast<std::uint64_t>(p.c.type) << 24 |
       static_cast<std::uint64_t>(p.accumulator) << 32 | static_cast<std::uint64_t>(p.math) << 40 |
       static_cast<std::uint64_t>(p.pointers) << 48);
+  if (p.epilogue) mix(reinterpret_cast<std::uintptr_t>(p.epilogue));
   mix(static_cast<std::uint64_t>(p.a.alignment) | static_cast<std::uint64_t>(p.b.alignment) << 16 |
       static_cast<std::uint64_t>(p.c.alignment) << 32);
   return static_cast<std::size_t>(h);

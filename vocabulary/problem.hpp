@@ -2,6 +2,7 @@
 #include <compare>
 #include <cstdint>
 #include <initializer_list>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -14,6 +15,12 @@ namespace tilewise {
 /// more). With promoted partial sums: the bound of one partial sum plus that of adding them. Throws
 /// Error(unsupported) for types without a product_kind().
 double sum_bound(const Problem& problem);
+
+/// What makes a problem another one than the bare product of its sizes, types and alignment, as it
+/// is stored: "epilogue acc+p0[j]"; empty for the bare product.
+std::string variant_text(const Problem& problem);
+/// Throws Error(invalid_argument) for a text that this version does not know.
+void set_variant(Problem& problem, std::string_view variant);
 
 struct Size {
   std::int64_t m = 0, n = 0, k = 0;

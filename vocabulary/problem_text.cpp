@@ -12,7 +12,7 @@ std::string option(const char* name, std::string_view value) {
   return std::string(" --") + name + " " + std::string(value);
 }
 
-/// Options for types, mode and batch, without defaults.
+/// Options for types, mode, batch and epilogue, without defaults.
 std::string kind_options(const Problem& problem) {
   std::string options;
   if (problem.a.type != DType::f32) options += option("dtype", to_string(problem.a.type));
@@ -20,6 +20,7 @@ std::string kind_options(const Problem& problem) {
     options += option("out", to_string(problem.c.type));
   if (problem.math != MathMode::strict) options += option("math", to_string(problem.math));
   if (problem.batch != 1) options += option("batch", std::to_string(problem.batch));
+  if (problem.epilogue) options += option("epilogue", "'" + epilogue_text(problem) + "'");
   return options;
 }
 
@@ -37,6 +38,7 @@ std::string table_text(const Problem& problem) {
   std::string text = std::string(to_string(layout_of(problem))) + " " + size_text(problem);
   if (const std::string kind = kind_text(problem); kind != "f32") text += " " + kind;
   if (problem.batch != 1) text += " batch " + std::to_string(problem.batch);
+  if (problem.epilogue) text += " epilogue " + epilogue_text(problem);
   return text;
 }
 

@@ -100,6 +100,10 @@ void check_host_call(const Problem& problem, const Call& call) {
     throw Error(ErrorKind::invalid_argument,
                 "a product on host pointers takes neither alpha and beta on the device nor packed "
                 "operands nor a batch by pointers");
+  if (problem.epilogue)
+    throw Error(ErrorKind::unsupported,
+                "a product on host pointers takes no epilogue; copy the operands to the device, and "
+                "call the product on device pointers");
   check_call(problem, call);
 }
 

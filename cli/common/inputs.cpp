@@ -192,7 +192,7 @@ void add_problem_options(CLI::App& app, ProblemOptions& options, const std::stri
   app.add_option("--problems", options.list,
                  "Instead of --sizes: a list of problems, CSV with a heading or JSON, with m, n, k "
                  "and where they differ from these options layout, dtype, out, math, batch, align, "
-                 "and a weight; - is standard input")
+                 "epilogue, and a weight; - is standard input")
       ->type_name("FILE")
       ->excludes(sizes);
   add_kind_options(app, options);
@@ -207,13 +207,19 @@ void add_problem_options(CLI::App& app, ProblemOptions& options, const std::stri
                  "Bytes that pointers and rows are aligned to: auto, one value, or A,B,C")
       ->type_name("{auto,16,8,4,2,1}")
       ->capture_default_str();
+  app.add_option("--epilogue", options.epilogue,
+                 "What becomes of the sums acc before they are stored in C: 'relu(acc + bias[j])', "
+                 "with operands by row [i], column [j], element [i,j] or as scalars "
+                 "(docs/epilogues.md)")
+      ->type_name("TEXT");
 }
 
 void need_sizes(CLI::App& app) {
   app.parse_complete_callback([&app] {
     if (app.count("--sizes") + app.count("--problems") > 0) return;
     for (const char* name :
-         {"--layout", "--dtype", "--out", "--math", "--accuracy", "--batch", "--align", "--stale"})
+         {"--layout", "--dtype", "--out", "--math", "--accuracy", "--batch", "--align",
+          "--epilogue", "--stale"})
       if (const CLI::Option* option = app.get_option_no_throw(name); option && option->count() > 0)
         throw CLI::RequiresError(name, "--sizes or --problems");
   });
@@ -243,6 +249,9 @@ std::vector<Problem> problems_of_sizes(const ProblemOptions& options) {
   const std::vector<Size> sizes = sizes_of(options.sizes);
   const std::vector<Layout> layouts = parse_layouts(options.layout);
   Problem problem = kind_of(options);
+  if (!options.epilogue.empty())
+    set_epilogue(problem, parsed_as("--epilogue", options.epilogue,
+                                    [](const std::string& text) { return Epilogue(text); }));
   std::vector<Problem> problems;
   for (const Layout layout : layouts) {
     for (const Size& size : sizes) {

@@ -27,6 +27,7 @@ struct ProblemOptions {
   std::optional<double> accuracy;
   std::int64_t batch = 1;
   std::string align = "auto";
+  std::string epilogue;  ///< docs/epilogues.md; empty: none
 };
 /// A problem with its share of the work: 1 in a list without weights.
 struct WeightedProblem {

@@ -17,7 +17,7 @@ namespace tilewise::cli {
 namespace {
 
 constexpr const char* kColumns =
-    "m, n, k, layout, dtype, out, math, batch, align, weight, calls, us, lda, ldb, ldc";
+    "m, n, k, layout, dtype, out, math, batch, align, epilogue, weight, calls, us, lda, ldb, ldc";
 
 /// The non-empty values of a row, by column.
 using Row = std::map<std::string, std::string>;
@@ -63,6 +63,7 @@ std::vector<WeightedProblem> problems_of_row(const Row& row, const ProblemOption
   if (take("dtype", options.dtype) && row.count("out") == 0) options.out.clear();
   take("out", options.out);
   take("align", options.align);
+  take("epilogue", options.epilogue);
   std::replace(options.align.begin(), options.align.end(), '/', ',');
   if (std::string batch; take("batch", batch)) {
     if (const std::string bad = whole_number(1)(batch); !bad.empty()) refuse_list("batch: " + bad);

@@ -107,7 +107,7 @@ Request request_of(const SourceCommand& options, const std::optional<Database>& 
 Listing listing_of(const LaunchStep& step, const Request& request, const ImageStore& images,
                    const SourceCommand& options, const std::string& tool) {
   const Target& target = request.subject.info.target;
-  const KernelSource& source = kernel_source(step.kernel.source);
+  const KernelSource source = kernel_source(step.kernel);
   Listing listing{step, "", {}, {}};
   if (options.cuda) {
     listing.text = text_in_one_file(step.kernel);

@@ -177,6 +177,11 @@ bool CpuDevice::add_checksum(const void* from, std::int64_t bytes, void* sum, St
   return true;
 }
 
+void CpuDevice::clear(void* to, std::int64_t bytes, Stream stream) {
+  if (bytes <= 0) return;
+  enqueue(stream, [=] { std::memset(to, 0, static_cast<std::size_t>(bytes)); });
+}
+
 void CpuDevice::fill32(void* to, std::uint32_t value, std::int64_t words, Stream stream) {
   if (words <= 0) return;
   enqueue(stream, [=] { std::fill_n(static_cast<std::uint32_t*>(to), words, value); });

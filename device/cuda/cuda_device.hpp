@@ -63,6 +63,7 @@ class CudaDevice final : public Device {
   void copy_on_device(void* to, const void* from, std::int64_t bytes, Stream stream) override;
   bool known_equal(const void* x, const void* y, std::int64_t bytes, Stream stream) override;
   bool add_checksum(const void* from, std::int64_t bytes, void* sum, Stream stream) override;
+  void clear(void* to, std::int64_t bytes, Stream stream) override;
   void fill32(void* to, std::uint32_t value, std::int64_t words, Stream stream) override;
 
   Stream create_stream() override;

@@ -43,6 +43,7 @@
   X(memcpy_on_device, "cuMemcpyDtoDAsync", 3020, CUdeviceptr, CUdeviceptr, std::size_t, CUstream)  \
   X(memcpy_rows, "cuMemcpy2DAsync", 3020, const CUDA_MEMCPY2D*, CUstream)                          \
   X(pointer_get_attribute, "cuPointerGetAttribute", 4000, void*, CUpointer_attribute, CUdeviceptr) \
+  X(memset_d8, "cuMemsetD8Async", 3020, CUdeviceptr, unsigned char, std::size_t, CUstream)         \
   X(memset_d32, "cuMemsetD32Async", 3020, CUdeviceptr, unsigned, std::size_t, CUstream)            \
   X(pool_create, "cuMemPoolCreate", 11020, CUmemoryPool*, const CUmemPoolProps*)                   \
   X(pool_destroy, "cuMemPoolDestroy", 11020, CUmemoryPool)                                         \

@@ -235,6 +235,12 @@ bool CudaDevice::add_checksum(const void* from, std::int64_t bytes, void* sum, S
   return comparison_.add_checksum(from, bytes, sum, stream_handle(stream));
 }
 
+void CudaDevice::clear(void* to, std::int64_t bytes, Stream stream) {
+  if (bytes > 0)
+    call(*context_, "clearing device memory", driver_.memset_d8, address(to),
+         static_cast<unsigned char>(0), static_cast<std::size_t>(bytes), stream_handle(stream));
+}
+
 void CudaDevice::fill32(void* to, std::uint32_t value, std::int64_t words, Stream stream) {
   if (words > 0)
     call(*context_, "filling device memory", driver_.memset_d32, address(to), value,

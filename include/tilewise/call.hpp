@@ -5,6 +5,9 @@
 #include <compare>
 #include <concepts>
 #include <cstdint>
+#include <span>
+
+#include "tilewise/epilogue.hpp"
 
 struct CUstream_st;  // of CUDA: CUstream and cudaStream_t are pointers to it
 
@@ -50,6 +53,8 @@ struct Call {
   Stream stream = nullptr;
   const PackedOperand* packed_a = nullptr;
   const PackedOperand* packed_b = nullptr;
+  /// Of the problem's epilogue, by slot; the array is read during the call only.
+  std::span<const EpilogueOperand> operands = {};
 };
 
 }  // namespace tilewise

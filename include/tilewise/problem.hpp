@@ -9,6 +9,7 @@
 
 #include "tilewise/dtype.hpp"
 #include "tilewise/element.hpp"
+#include "tilewise/epilogue.hpp"
 #include "tilewise/export.h"
 
 namespace tilewise {
@@ -40,8 +41,9 @@ struct Alignment {
   auto operator<=>(const Alignment&) const = default;
 };
 
-/// A matrix product without its pointers: C (m x n) = alpha op(A) op(B) + beta C. The members are
-/// the key of the database, except `pointers`: problems with it are served but never stored.
+/// A matrix product without its pointers: C (m x n) = alpha op(A) op(B) + beta C, and with an
+/// epilogue what it makes of these sums. The members are the key of the database, except
+/// `pointers`: problems with it are served but never stored.
 struct Problem {
   std::int64_t m = 0, n = 0, k = 0;
   Operand a, b, c;
@@ -51,6 +53,7 @@ struct Problem {
   /// Whether a call's a, b and c are arrays in device memory of `batch` pointers to matrices in
   /// device memory.
   bool pointers = false;
+  const EpilogueForm* epilogue = nullptr;  ///< set_epilogue()
   auto operator<=>(const Problem&) const = default;
 };
 
@@ -92,7 +95,8 @@ TILEWISE_API std::string to_string(const Problem& problem);
 
 /// 2 m n k batch; a double, because it can exceed 2^63.
 TILEWISE_API double flops_of(const Problem& problem);
-/// Bytes of A, B and C with the smallest leading dimensions, as a double.
+/// Bytes of A, B, C and the operands of the epilogue with the smallest leading dimensions, as a
+/// double.
 TILEWISE_API double operand_bytes(const Problem& problem);
 
 /// The alignment of tightly packed matrices (leading dimension = row length) at 16-byte aligned

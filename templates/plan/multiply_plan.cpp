@@ -8,6 +8,7 @@
 #include "templates/plan/pack_plan.hpp"
 #include "templates/plan/steps_layout.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/epilogue.hpp"
 
 namespace tilewise {
 namespace {
@@ -64,37 +65,6 @@ void state_multiply_work(LaunchStep& step, const Problem& problem, const Multipl
                       kPerGlobalAccess * (thread.global_loads + thread.shared_stores) +
                       thread.pass_instructions * thread.steps / thread.unrolled) +
       threads_of(step) * (kPerResult * thread.result_stores + kPerExchange * thread.exchanged);
-}
-
-LaunchStep reduce_step(const Problem& problem, std::int64_t partial, int splits) {
-  LaunchStep step;
-  step.role = StepRole::reduce;
-  const int rows = splits >= 32 ? 8 : (splits >= 8 ? 4 : 1);
-  const ReduceLayout layout{rows};
-  step.kernel = {"reduce.cu", "reduce", {{"ROWS", rows}}};
-  add_types(step.kernel, problem);
-  if (problem.pointers) step.kernel.defines.emplace("POINTERS_C", 1);
-  // The field order of ReduceArgs in reduce.cu.
-  step.arguments = {{Kind::workspace, partial},
-                    {Kind::c},
-                    {Kind::alpha_device},
-                    {Kind::beta_device},
-                    {Kind::ldc},
-                    {Kind::stride_c},
-                    {Kind::integer64, problem.m},
-                    {Kind::integer64, problem.n},
-                    {Kind::integer32, splits},
-                    {Kind::alpha},
-                    {Kind::beta}};
-  step.grid.x = static_cast<std::uint32_t>(ceil_div(problem.m * problem.n, layout.elements()) *
-                                           problem.batch);
-  step.block.x = ReduceLayout::kThreads;
-  if (rows > 1)
-    step.shared_bytes =
-        static_cast<std::uint32_t>(ReduceLayout::kThreads * bytes_of(problem.accumulator));
-  state_reduce_work(step, problem, double(problem.m) * double(problem.n) * double(problem.batch),
-                    splits, rows);
-  return step;
 }
 
 /// Adds the tensor maps of shape.maps, of A and B as the multiply step reads them, and of C.
@@ -268,6 +238,13 @@ MultiplyPlan::MultiplyPlan(const Problem& problem, MultiplyShape shape)
       {Kind::integer32, shape_.splits}};
   add_tile_order();
   multiply_.arguments.insert(multiply_.arguments.end(), {{Kind::alpha}, {Kind::beta}});
+  if (problem_.epilogue)
+    for (const EpilogueSlot& operand : problem_.epilogue->operands)
+      summed_.push_back(operand.use == EpilogueUse::summed
+                            ? add_workspace(problem_.batch * problem_.m * problem_.n *
+                                            bytes_of(epilogue_arithmetic(problem_.c.type)))
+                            : 0);
+  if (shape_.splits == 1) add_epilogue(multiply_);
 }
 
 /// The fields of TileOrder in parts/arguments.cuh, from tiles_m on.
@@ -284,6 +261,105 @@ void MultiplyPlan::add_tile_order() {
     const Divisor divisor = divisor_of(number);
     add_argument({Kind::integer32, std::int64_t{divisor.multiplier}});
     add_argument({Kind::integer32, std::int64_t{divisor.shift}});
+  }
+}
+
+LaunchStep MultiplyPlan::reduce_step() const {
+  const Problem& problem = problem_;
+  const int splits = shape_.splits;
+  LaunchStep step;
+  step.role = StepRole::reduce;
+  const int rows = splits >= 32 ? 8 : (splits >= 8 ? 4 : 1);
+  const ReduceLayout layout{rows};
+  step.kernel = {"reduce.cu", "reduce", {{"ROWS", rows}}};
+  add_types(step.kernel, problem);
+  if (problem.pointers) step.kernel.defines.emplace("POINTERS_C", 1);
+  // The field order of ReduceArgs in reduce.cu.
+  step.arguments = {{Kind::workspace, partial_},
+                    {Kind::c},
+                    {Kind::alpha_device},
+                    {Kind::beta_device},
+                    {Kind::ldc},
+                    {Kind::stride_c},
+                    {Kind::integer64, problem.m},
+                    {Kind::integer64, problem.n},
+                    {Kind::integer32, splits},
+                    {Kind::alpha},
+                    {Kind::beta}};
+  add_epilogue(step);
+  step.grid.x = static_cast<std::uint32_t>(ceil_div(problem.m * problem.n, layout.elements()) *
+                                           problem.batch);
+  step.block.x = ReduceLayout::kThreads;
+  if (rows > 1)
+    step.shared_bytes =
+        static_cast<std::uint32_t>(ReduceLayout::kThreads * bytes_of(problem.accumulator));
+  state_reduce_work(step, problem, double(problem.m) * double(problem.n) * double(problem.batch),
+                    splits, rows);
+  return step;
+}
+
+void MultiplyPlan::add_epilogue(LaunchStep& step) const {
+  if (!problem_.epilogue) return;
+  const std::vector<EpilogueSlot>& operands = problem_.epilogue->operands;
+  step.kernel.defines.emplace("POINTWISE", 1);
+  step.kernel.epilogue = to_string(*problem_.epilogue);
+  std::vector<Argument>& to = step.arguments;
+  to.insert(to.end(), {{Kind::integer64, problem_.m}, {Kind::integer64, problem_.n}});
+  for (std::size_t slot = 0; slot < std::max<std::size_t>(1, operands.size()); ++slot) {
+    const auto number = static_cast<std::int64_t>(slot);
+    if (slot < operands.size() && operands[slot].use == EpilogueUse::summed)
+      to.insert(to.end(), {{Kind::workspace, summed_.at(slot)},
+                           {Kind::integer64, problem_.n},
+                           {Kind::integer64, problem_.m * problem_.n},
+                           {Kind::integer64, 0}});
+    else
+      to.insert(to.end(), {{Kind::operand, number},
+                           {Kind::operand_ld, number},
+                           {Kind::operand_stride, number},
+                           {Kind::operand_value, number}});
+  }
+}
+
+/// Adds the steps of the epilogue's sums over rows: of parts of the rows, then of these sums.
+void MultiplyPlan::add_column_sums() {
+  using Block = ColumnSumsLayout;
+  const DType number = epilogue_arithmetic(problem_.c.type);
+  for (std::size_t slot = 0; slot < summed_.size(); ++slot) {
+    const EpilogueSlot& operand = problem_.epilogue->operands[slot];
+    if (operand.use != EpilogueUse::summed) continue;
+    std::int64_t from = summed_[slot];
+    for (std::int64_t rows = problem_.m, parts = 0; parts != 1; rows = parts) {
+      parts = ceil_div(rows, std::int64_t{Block::kDepth});
+      LaunchStep step;
+      step.role = StepRole::reduce;
+      step.kernel = {"column_sums.cu", "column_sums", {}};
+      add_types(step.kernel, problem_);
+      const DType to = parts == 1 ? type_of(operand, problem_.c.type) : number;
+      step.kernel.defines.emplace("TO", static_cast<int>(to));
+      // The fields of ColumnSumsArgs in column_sums.cu.
+      step.arguments = {{Kind::workspace, from}};
+      const auto of_call = static_cast<std::int64_t>(slot);
+      if (parts == 1) {
+        step.arguments.insert(step.arguments.end(),
+                              {{Kind::operand, of_call}, {Kind::operand_stride, of_call}});
+      } else {
+        from = add_workspace(problem_.batch * parts * problem_.n * bytes_of(number));
+        step.arguments.insert(step.arguments.end(),
+                              {{Kind::workspace, from}, {Kind::integer64, parts * problem_.n}});
+      }
+      step.arguments.insert(
+          step.arguments.end(),
+          {{Kind::integer64, rows}, {Kind::integer64, problem_.n}, {Kind::integer32, parts}});
+      step.grid.x = static_cast<std::uint32_t>(ceil_div(problem_.n, std::int64_t{Block::kAcross}) *
+                                               parts * problem_.batch);
+      step.block.x = Block::kThreads;
+      step.shared_bytes = static_cast<std::uint32_t>(Block::kThreads * bytes_of(number));
+      const double read = double(rows) * double(problem_.n) * double(problem_.batch);
+      step.work.compulsory_bytes = step.work.global_bytes = read * bytes_of(number);
+      step.work.instructions = read * kPerGlobalAccess;
+      step.schedule.rounds = double(std::min<std::int64_t>(rows, Block::kDepth)) / Block::kDown;
+      after_.push_back(std::move(step));
+    }
   }
 }
 
@@ -320,8 +396,9 @@ Plan MultiplyPlan::finish() {
   multiply_.schedule.imbalance = imbalance_;
   multiply_.schedule.tiles = double(tiles_);
   plan_.steps.push_back(std::move(multiply_));
+  if (shape_.splits > 1) after_.push_back(reduce_step());
+  add_column_sums();
   for (LaunchStep& step : after_) plan_.steps.push_back(std::move(step));
-  if (shape_.splits > 1) plan_.steps.push_back(reduce_step(problem_, partial_, shape_.splits));
   for (std::size_t i = 1; i < plan_.steps.size(); ++i)
     plan_.steps[i].programmatic = shape_.programmatic;
   for (const LaunchStep& step : plan_.steps) plan_.work += step.work;

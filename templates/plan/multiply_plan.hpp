@@ -126,12 +126,18 @@ class MultiplyPlan {
   void set_blocks(std::int64_t blocks, std::int64_t tiles = 1);
   /// Persistent blocks, which take `items` work items in turn.
   void set_persistent(std::int64_t blocks, std::int64_t items);
+  /// Makes a step that writes C compute the problem's epilogue, if it has one: the kernel's
+  /// epilogue and POINTWISE, and the fields of PointwiseArgs (parts/pointwise.cuh) after the step's
+  /// arguments.
+  void add_epilogue(LaunchStep& step) const;
   /// Adds a step after the multiply step.
   void add_step(LaunchStep step);
   Plan finish();
 
  private:
   void add_tile_order();
+  LaunchStep reduce_step() const;
+  void add_column_sums();
 
   const Problem problem_;
   MultiplyShape shape_;  // whose kernel is moved into multiply_
@@ -140,7 +146,8 @@ class MultiplyPlan {
   std::int64_t blocks_ = 0;  // one for each tile, split and product
   double imbalance_ = 1;
   std::int64_t tiles_ = 1;
-  std::int64_t partial_ = 0;  // offset of the partial sums in the workspace
+  std::int64_t partial_ = 0;          // offset of the partial sums in the workspace
+  std::vector<std::int64_t> summed_;  // offsets of matrices that the epilogue sums, by slot
   std::vector<LaunchStep> after_;
 };
 Plan multiply_plan(const Problem& problem, MultiplyShape shape);

@@ -7,7 +7,6 @@
 #include <iterator>
 #include <string_view>
 
-#include "tilewise/error.hpp"
 #include "vocabulary/text.hpp"
 
 namespace tilewise {
@@ -69,7 +68,7 @@ std::string value_of(const EpilogueNode& node) {
   }
 }
 
-std::string members(const Epilogue& epilogue, bool read) {
+std::string members(const EpilogueForm& epilogue, bool read) {
   std::string text;
   for (std::size_t slot = 0; slot < epilogue.operands.size(); ++slot)
     if ((epilogue.operands[slot].use == EpilogueUse::read) == read)
@@ -85,7 +84,7 @@ std::string offset(std::string_view operand, EpilogueOver over) {
 
 }  // namespace
 
-std::string pointwise_source(const Epilogue& epilogue) {
+std::string pointwise_source(const EpilogueForm& epilogue) {
   std::string text = "// " + to_string(epilogue) + "\nstruct PointwiseValues {\n" +
                      members(epilogue, true) + "};\nstruct PointwiseResults {\n" +
                      members(epilogue, false) + "};\n" +
@@ -102,22 +101,27 @@ std::string pointwise_source(const Epilogue& epilogue) {
   return text + "  return v" + std::to_string(epilogue.c) + ";\n}\n";
 }
 
-std::string pointwise_header(const Epilogue& epilogue) {
+std::string pointwise_header(const EpilogueForm& epilogue) {
   std::string reads, writes;
   for (std::size_t slot = 0; slot < epilogue.operands.size(); ++slot) {
-    const EpilogueOperand& operand = epilogue.operands[slot];
+    const EpilogueSlot& operand = epilogue.operands[slot];
+    const bool all = operand.over == EpilogueOver::all;
     const std::string p = "p" + std::to_string(slot), of = "args.of[" + std::to_string(slot) + "]";
     const std::string at = offset(of, operand.over);
-    if (operand.use == EpilogueUse::summed)
-      throw Error(ErrorKind::unsupported,
-                  "the epilogue " + to_string(epilogue) + " has a sum over rows");
-    if (operand.use == EpilogueUse::written)
-      writes += "  " + of + ".write<RESULT>(" + at + ", results." + p + ");\n";
-    else if (operand.over == EpilogueOver::all)
-      reads += "  values." + p + " = " + of + ".data ? " + of + ".read<kPointwiseType>(" + at +
-               ") : PointwiseNumber(" + of + ".value);\n";
-    else
-      reads += "  values." + p + " = " + of + ".read<RESULT>(" + at + ");\n";
+    const std::string type = operand.type ? std::to_string(static_cast<int>(*operand.type))
+                             : all        ? "kPointwiseType"
+                                          : "RESULT";
+    if (operand.use == EpilogueUse::summed) {
+      writes += "  " + of + ".write<kPointwiseType>(" + offset(of, EpilogueOver::elements) +
+                ", results." + p + ");\n";
+    } else if (operand.use == EpilogueUse::written) {
+      writes += "  " + of + ".write<" + type + ">(" + at + ", results." + p + ");\n";
+    } else {
+      const std::string read = of + ".read<" + type + ">(" + at + ")";
+      reads += "  values." + p + " = " +
+               (all ? of + ".data ? " + read + " : PointwiseNumber(" + of + ".value)" : read) +
+               ";\n";
+    }
   }
   return pointwise_source(epilogue) + "typedef PointwiseArgsOf<" +
          std::to_string(std::max<std::size_t>(1, epilogue.operands.size())) +

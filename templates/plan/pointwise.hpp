@@ -14,12 +14,11 @@ namespace tilewise {
 ///                                      PointwiseResults& results);  // returns C's element
 ///
 /// A function of the epilogue alone: equal epilogues have equal texts.
-std::string pointwise_source(const Epilogue& epilogue);
+std::string pointwise_source(const EpilogueForm& epilogue);
 
 /// The header pointwise_source.cuh of a kernel with POINTWISE 1 (parts/pointwise.cuh): the same,
-/// and how operands are read and results written at a place of C. Matrices and vectors have C's
-/// type, scalars the type of the arithmetic. Throws Error(unsupported) for a sum over rows, which
-/// needs a step of its own.
-std::string pointwise_header(const Epilogue& epilogue);
+/// and how operands are read and results written at a place of C. What is summed over rows is
+/// written as a matrix of the arithmetic's numbers, which the step column_sums adds.
+std::string pointwise_header(const EpilogueForm& epilogue);
 
 }  // namespace tilewise

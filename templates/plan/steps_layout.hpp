@@ -1,4 +1,5 @@
-// The blocks of the pack, reduce and stream_k steps: included by their kernels and by the plans.
+// The blocks of the pack, reduce, stream_k and column_sums steps: included by their kernels and by
+// the plans.
 #pragma once
 
 namespace tilewise {
@@ -37,6 +38,11 @@ struct StreamKLayout {
   int tile_m, tile_n;
   // Of one tile.
   constexpr int blocks() const { return (tile_m * tile_n + kElements - 1) / kElements; }
+};
+
+// A block of column_sums: kDown rows of kAcross threads add kDepth rows.
+struct ColumnSumsLayout {
+  static constexpr int kAcross = 32, kDown = 8, kThreads = kAcross * kDown, kDepth = 256;
 };
 
 }  // namespace tilewise

@@ -68,7 +68,9 @@ void add_stream_k(MultiplyPlan& plan, const Problem& problem, const StreamK& str
   plan.add_argument({Kind::integer64, stream_k.depth});
   plan.add_argument({Kind::integer32, stream_k.whole_tiles});
   plan.add_argument({Kind::integer32, stream_k.share});
-  plan.add_step(stream_k_step(problem, stream_k, group_m, partial));
+  LaunchStep step = stream_k_step(problem, stream_k, group_m, partial);
+  plan.add_epilogue(step);
+  plan.add_step(std::move(step));
 }
 
 }  // namespace tilewise

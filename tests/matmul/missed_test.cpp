@@ -56,9 +56,9 @@ TEST_F(Missed, IsWrittenOnceAndNotWhereItWasTuned) {
          {problem_of(64, 64, 64), problem_of(60, 64, 64), problem_of(8, 16, 33, Layout::nt)})
       serve(multiply, problem);
   multiply.prepare(problem_of(61, 64, 64));
-  EXPECT_THAT(lines(), ElementsAre(missed_heading(), "nn,60,64,64,f32,f32,strict,1,16/16/16",
-                                   "nt,8,16,33,f32,f32,strict,1,4/4/16",
-                                   "nn,61,64,64,f32,f32,strict,1,16/16/16"));
+  EXPECT_THAT(lines(), ElementsAre(missed_heading(), "nn,60,64,64,f32,f32,strict,1,16/16/16,",
+                                   "nt,8,16,33,f32,f32,strict,1,4/4/16,",
+                                   "nn,61,64,64,f32,f32,strict,1,16/16/16,"));
   EXPECT_THAT(warnings, IsEmpty());
 }
 
@@ -122,6 +122,25 @@ TEST_F(Missed, AProcessWritesALimitedNumber) {
   EXPECT_THAT(lines(), SizeIs(MissedProblems::kMostProblems + 1));
 }
 
+TEST_F(Missed, EpiloguesAreQuoted) {
+  Problem problem = problem_of(8, 8, 8);
+  set_epilogue(problem, Epilogue("acc + x[i,j]"));
+  EXPECT_EQ(MissedProblems(file).add(problem), "");
+  EXPECT_THAT(lines(), ElementsAre(missed_heading(),
+                                   "nn,8,8,8,f32,f32,strict,1,16/16/16,\"(p0[i,j]+acc)\""));
+}
+
+// A list of a version without epilogues goes on as it began.
+TEST_F(Missed, AnOlderListKeepsItsColumns) {
+  const std::string heading = missed_heading(), older = heading.substr(0, heading.rfind(','));
+  std::ofstream(file) << older << "\n";
+  EXPECT_EQ(MissedProblems(file).add(problem_of(8, 8, 8)), "");
+  EXPECT_THAT(lines(), ElementsAre(older, "nn,8,8,8,f32,f32,strict,1,16/16/16"));
+  Problem problem = problem_of(8, 8, 8);
+  set_epilogue(problem, Epilogue("relu(acc)"));
+  EXPECT_THAT(MissedProblems(file).add(problem), HasSubstr("lacks the column epilogue"));
+}
+
 TEST_F(Missed, ManyWritersShareAFile) {
   std::vector<std::thread> threads;
   for (int writer = 0; writer < 4; ++writer)
@@ -134,7 +153,7 @@ TEST_F(Missed, ManyWritersShareAFile) {
   EXPECT_THAT(all, SizeIs(201));
   EXPECT_EQ(std::count(all.begin(), all.end(), missed_heading()), 1);
   for (const std::string& line : all)
-    EXPECT_EQ(std::count(line.begin(), line.end(), ','), 8) << line;
+    EXPECT_EQ(std::count(line.begin(), line.end(), ','), 9) << line;
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ inline const char* const kComputed[] = {"exp(acc)",     "log(acc)",  "tanh(acc)"
 struct Pointwise : OnDevice {
   using OnDevice::OnDevice;
 
-  static constexpr std::size_t kCount = 1024, kOutputs = Epilogue::kMostOperands + 1;
+  static constexpr std::size_t kCount = 1024, kOutputs = EpilogueForm::kMostOperands + 1;
 
   /// Special values, and others whose sums round.
   template <class T>
@@ -91,7 +91,7 @@ struct Pointwise : OnDevice {
     }
   }
 
-  static std::string source_of(const std::vector<Epilogue>& epilogues) {
+  static std::string source_of(const std::vector<EpilogueForm>& epilogues) {
     std::string parts = "#include \"words/functions.cuh\"\n", calls;
     for (std::size_t e = 0; e < epilogues.size(); ++e) {
       const std::string name = "e" + std::to_string(e);
@@ -120,7 +120,8 @@ struct Pointwise : OnDevice {
            std::to_string(kCount) + "; i += 128) {\n" + calls + "  }\n}\n";
   }
 
-  CompileRequest request_of(const std::vector<Epilogue>& epilogues, DType c, const Target& target) {
+  CompileRequest request_of(const std::vector<EpilogueForm>& epilogues, DType c,
+                            const Target& target) {
     return {{"all_of.cu", "all_of", {{"RESULT", static_cast<int>(c)}}},
             source_of(epilogues),
             kernel_source("naive.cu").headers,
@@ -130,11 +131,11 @@ struct Pointwise : OnDevice {
   /// within(expected, acc): how far a result may be from the exact value; 0: equal bits.
   template <class T, class Within>
   void check(const std::vector<std::string>& texts, const Within& within) {
-    std::vector<Epilogue> epilogues;
+    std::vector<EpilogueForm> epilogues;
     for (const std::string& text : texts) epilogues.push_back(parse_epilogue(text).form);
     std::mt19937 random(7);
     const std::vector<T> acc = drawn<T>(random, kCount),
-                         operands = drawn<T>(random, Epilogue::kMostOperands * kCount);
+                         operands = drawn<T>(random, EpilogueForm::kMostOperands * kCount);
     const DType type = sizeof(T) == 8 ? DType::f64 : DType::f32;
     const CompileResult made =
         compiler_->compile(request_of(epilogues, type, device_->info().target));

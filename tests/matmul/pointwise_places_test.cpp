@@ -1,6 +1,7 @@
 // Kernels of every template with an epilogue: each element of C has its own operands, and what is
-// written besides C lies in its place.
+// written or summed besides C lies in its place.
 #include "device/cpu/cpu.hpp"
+#include "matmul/check_call.hpp"
 #include "matmul/executable.hpp"
 #include "templates/space/search_space.hpp"
 #include "tests/matmul/pointwise_checks.hpp"
@@ -12,7 +13,8 @@ namespace tilewise::pointwise_places_test {
 namespace {
 
 constexpr const char* kText =
-    "x = acc * s + bias[j]; aux[i,j] = x; x - by_row[i] + residual[i,j] * scale";
+    "x = acc * s + bias:f32[j]; aux[i,j] = x; gradient:f32[j] = sum(x);"
+    "x - by_row[i] + residual[i,j] * scale";
 constexpr int kRandom = 4;  // configurations of a template, besides its default
 
 struct Kind {
@@ -60,65 +62,42 @@ struct PointwisePlaces : test::OnDevice {
     return uploaded(values.bytes.data(), static_cast<std::int64_t>(values.bytes.size()));
   }
 
-  /// The plan with the epilogue in each step that writes C.
-  static void add_epilogue(Plan& plan, const std::vector<Argument>& arguments) {
-    for (LaunchStep& step : plan.steps) {
-      const auto split = step.kernel.defines.find("SPLIT");
-      const bool stores_sums = split != step.kernel.defines.end() && split->second == 1;
-      if ((step.role != StepRole::multiply && step.role != StepRole::reduce) || stores_sums)
-        continue;
-      step.kernel.defines["POINTWISE"] = 1;
-      const auto beta = std::find_if(
-          step.arguments.begin(), step.arguments.end(),
-          [](const Argument& argument) { return argument.kind == Argument::Kind::beta; });
-      ASSERT_NE(beta, step.arguments.end());
-      step.arguments.insert(beta + 1, arguments.begin(), arguments.end());
-    }
-  }
-
   void check(const KernelTemplate& kernel, const Problem& problem, const Configuration& c) {
     SCOPED_TRACE(kernel.name + " " + c.text() + " for " + to_string(problem));
-    const NamedEpilogue epilogue = parse_epilogue(kText);
+    const Epilogue named(kText);
+    const EpilogueForm& epilogue = *problem.epilogue;
     const bool scalar_is_read = random_() % 2 == 0;
     const Values a = make(problem.a.type, rows_a(problem), min_lda(problem), problem.batch),
                  b = make(problem.b.type, rows_b(problem), min_ldb(problem), problem.batch),
                  before = make(problem.c.type, problem.m, problem.n, problem.batch,
                                problem.c.alignment < 16);
-    const DType number = problem.c.type == DType::f64 ? DType::f64 : DType::f32;
     std::vector<Values> operands;
-    for (const EpilogueOperand& operand : epilogue.form.operands) {
-      const bool row = operand.over == EpilogueOver::rows,
-                 column = operand.over == EpilogueOver::columns;
-      const bool all = operand.over == EpilogueOver::all;
-      operands.push_back(make(all ? number : problem.c.type, row || column || all ? 1 : problem.m,
-                              row ? problem.m : (all ? 1 : problem.n), problem.batch));
+    for (const EpilogueSlot& slot : epilogue.operands) {
+      const bool matrix = slot.over == EpilogueOver::elements;
+      const bool all = slot.over == EpilogueOver::all;
+      operands.push_back(make(type_of(slot, problem.c.type), matrix ? problem.m : 1,
+                              slot.over == EpilogueOver::rows ? problem.m : (all ? 1 : problem.n),
+                              problem.batch));
     }
     const DeviceBuffer on_a = on_device(a), on_b = on_device(b), on_c = on_device(before);
     std::vector<DeviceBuffer> on_operands;
-    std::vector<Argument> arguments{{Argument::Kind::integer64, problem.m},
-                                    {Argument::Kind::integer64, problem.n}};
+    std::vector<EpilogueOperand> bound;
     for (std::size_t slot = 0; slot < operands.size(); ++slot) {
-      on_operands.push_back(on_device(operands[slot]));
-      const bool by_value =
-          epilogue.form.operands[slot].over == EpilogueOver::all && !scalar_is_read;
-      if (by_value)  // one for all products
-        for (std::int64_t product = 1; product < problem.batch; ++product)
-          from_double(number, operands[slot].at(0, 0, 0),
-                      operands[slot].bytes.data() + operands[slot].place(product, 0, 0));
-      const auto data = reinterpret_cast<std::intptr_t>(on_operands.back().data());
-      for (const std::int64_t value :
-           {by_value ? 0 : std::int64_t{data}, operands[slot].ld, operands[slot].stride,
-            std::bit_cast<std::int64_t>(operands[slot].at(0, 0, 0))})
-        arguments.push_back({Argument::Kind::integer64, value});
+      Values& values = operands[slot];
+      on_operands.push_back(on_device(values));
+      const double value = values.at(0, 0, 0);
+      bound.push_back({on_operands.back().data(), values.ld, values.stride, value});
+      if (epilogue.operands[slot].over != EpilogueOver::all || scalar_is_read) continue;
+      bound.back().data = nullptr;  // one for all products
+      for (std::int64_t product = 1; product < problem.batch; ++product)
+        values.set(product, 0, 0, value);
     }
-    Plan plan = kernel.plan(problem, with_added(kernel, c), info_);
-    add_epilogue(plan, arguments);
+    const Plan plan = kernel.plan(problem, with_added(kernel, c), info_);
     std::vector<Image> images;
     for (const LaunchStep& step : plan.steps) {
-      const KernelSource& source = kernel_source(step.kernel.source);
-      CompileRequest request{step.kernel, source.text, source.headers, info_.target};
-      request.headers.emplace_back("pointwise_source.cuh", pointwise_header(epilogue.form));
-      const CompileResult made = compiler_->compile(request);
+      const KernelSource source = kernel_source(step.kernel);
+      const CompileResult made =
+          compiler_->compile({step.kernel, source.text, source.headers, info_.target});
       ASSERT_TRUE(made.image) << made.log;
       images.push_back(*made.image);
     }
@@ -128,17 +107,22 @@ struct PointwisePlaces : test::OnDevice {
     call.lda = a.ld, call.ldb = b.ld, call.ldc = before.ld;
     call.stride_a = a.stride, call.stride_b = b.stride, call.stride_c = before.stride;
     call.alpha = 2, call.beta = 3;
+    call.operands = bound;
+    check_call(problem, call);
     executable.launch(call);
-    Values after = before, aux = operands[epilogue.slot_of("aux").value()];
+    Values after = before;
+    std::vector<Values> found = operands;
     const auto download = [&](Values& to, const DeviceBuffer& from) {
       device_->copy_to_host(to.bytes.data(), from.data(), from.bytes(), nullptr);
     };
     download(after, on_c);
-    download(aux, on_operands[epilogue.slot_of("aux").value()]);
+    for (std::size_t slot = 0; slot < found.size(); ++slot)
+      download(found[slot], on_operands[slot]);
     device_->synchronize(nullptr);
-    const std::size_t aux_slot = epilogue.slot_of("aux").value();
-    Values wanted = before, wanted_aux = operands[aux_slot];
-    for (std::int64_t product = 0; product < problem.batch; ++product)
+    const std::size_t aux = named.slot("aux"), gradient = named.slot("gradient");
+    Values wanted = before;
+    for (std::int64_t product = 0; product < problem.batch; ++product) {
+      std::vector<double> sums(static_cast<std::size_t>(problem.n));
       for (std::int64_t i = 0; i < problem.m; ++i)
         for (std::int64_t j = 0; j < problem.n; ++j) {
           double sum = 0;
@@ -147,19 +131,23 @@ struct PointwisePlaces : test::OnDevice {
                    (problem.b.transposed ? b.at(product, j, k) : b.at(product, k, j));
           std::vector<double> values, results;
           for (std::size_t slot = 0; slot < operands.size(); ++slot) {
-            const EpilogueOver over = epilogue.form.operands[slot].over;
+            const EpilogueOver over = epilogue.operands[slot].over;
             const bool by_i = over == EpilogueOver::elements;
             values.push_back(operands[slot].at(
                 product, by_i ? i : 0,
                 over == EpilogueOver::rows ? i : (over == EpilogueOver::all ? 0 : j)));
           }
-          wanted.set(
-              product, i, j,
-              evaluate(epilogue.form, 2 * sum + 3 * before.at(product, i, j), values, &results));
-          wanted_aux.set(product, i, j, results[aux_slot]);
+          wanted.set(product, i, j,
+                     evaluate(epilogue, 2 * sum + 3 * before.at(product, i, j), values, &results));
+          operands[aux].set(product, i, j, results[aux]);
+          sums[static_cast<std::size_t>(j)] += results[gradient];
         }
+      for (std::int64_t j = 0; j < problem.n; ++j)
+        operands[gradient].set(product, 0, j, sums[static_cast<std::size_t>(j)]);
+    }
     expect_equal(after, wanted, "C");
-    expect_equal(aux, wanted_aux, "aux");
+    for (std::size_t slot = 0; slot < found.size(); ++slot)
+      if (bound[slot].data) expect_equal(found[slot], operands[slot], named.names()[slot].c_str());
   }
   /// Also in the gaps between rows and after them.
   static void expect_equal(const Values& found, const Values& wanted, const char* name) {
@@ -174,14 +162,15 @@ struct PointwisePlaces : test::OnDevice {
                             std::int64_t batch) {
     Problem made = typed_problem(Layout::nt, m, n, k, kind.operand, kind.c, kind.math, batch);
     set_alignment(made, {16, 16, kind.odd ? bytes_of(kind.c) : 16});
+    set_epilogue(made, Epilogue(kText));
     return made;
   }
 
   /// The template's default with other values.
   void check_with(const std::string& name, const Kind& kind, std::int64_t batch,
-                  const Configuration& values) {
+                  const Configuration& values, std::int64_t m = 45) {
     const KernelTemplate& kernel = find_template(name);
-    const Problem problem = problem_of(kind, 45, 152, 128, batch);
+    const Problem problem = problem_of(kind, m, 152, 128, batch);
     Configuration c = kernel.default_configuration(problem, info_);
     for (const auto& [parameter, value] : values.values()) c.set(parameter, value);
     ASSERT_EQ(rejection(kernel, problem, c, info_), "");
@@ -253,6 +242,13 @@ TEST_F(PointwisePlaces, OfSumsThatAStepAdds) {
               {"SWAP_AB", 0},
               {"EPILOGUE", 0},
               {"VECTOR_C", 1}});
+}
+
+// Sums over rows in two steps: of each 256 rows, then of their sums.
+TEST_F(PointwisePlaces, OfManyRows) {
+  check_with("simt", kF32, 2, {}, 600);
+  check_with("mma", kBf16, 1, {{"SPLIT_K", 2}}, 513);
+  check_with("tiled", kF64, 1, {}, 257);
 }
 
 // Stores that begin before the row or end after it: what they do not store is not written to aux.

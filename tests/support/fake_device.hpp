@@ -190,6 +190,10 @@ class FakeDevice : public Device {
     });
     return true;
   }
+  void clear(void* to, std::int64_t bytes, Stream) override {
+    check();
+    std::memset(to, 0, static_cast<std::size_t>(bytes));
+  }
   void fill32(void* to, std::uint32_t value, std::int64_t words, Stream) override {
     check();
     ++fills;

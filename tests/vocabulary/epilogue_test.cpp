@@ -11,6 +11,8 @@
 #include <random>
 
 #include "tilewise/error.hpp"
+#include "tilewise/problem.hpp"
+#include "vocabulary/record.hpp"
 
 namespace tilewise::epilogue_test {
 namespace {
@@ -22,7 +24,7 @@ using testing::HasSubstr;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-Epilogue form(std::string_view text) { return parse_epilogue(text).form; }
+EpilogueForm form(std::string_view text) { return parse_epilogue(text).form; }
 std::string normal(std::string_view text) { return to_string(form(text)); }
 
 /// The value of C for one sum; operands by name.
@@ -120,17 +122,55 @@ TEST(Epilogue, NamesFollowTheirSlots) {
   EXPECT_EQ(value("acc + a[j] * b[j]", 1, {{"a", 2}, {"b", 3}}), 7);
 }
 
+TEST(Epilogue, OperandsHaveTypes) {
+  const EpilogueForm made = form("acc * s + b:bf16[j] + b[j]; ");
+  const auto type = [&](EpilogueOver over, DType c) {
+    for (const EpilogueSlot& slot : made.operands)
+      if (slot.over == over) return type_of(slot, c);
+    return DType::e5m2;
+  };
+  EXPECT_EQ(type(EpilogueOver::columns, DType::f32), DType::bf16);
+  EXPECT_EQ(type(EpilogueOver::all, DType::f16), DType::f32);
+  EXPECT_EQ(type(EpilogueOver::all, DType::f64), DType::f64);
+  EXPECT_EQ(form(to_string(made)), made);
+  EXPECT_EQ(to_string(form("u:f32[i,j] = acc; g:f32[j] = sum(acc); acc")),
+            "p0:f32[i,j]=acc;p1:f32[j]=sum(acc);acc");
+}
+
+TEST(Epilogue, OfAProblemStatesNoTypeThatTheProblemImplies) {
+  Problem bf16 = typed_problem(Layout::nn, 8, 8, 8, DType::bf16, DType::bf16), f32 = bf16;
+  set_types(f32, DType::bf16, DType::f32, MathMode::strict);
+  const Epilogue typed("acc + b:bf16[j] * s:f32"), plain("s * b[j] + acc");
+  Problem same = bf16;
+  set_epilogue(bf16, typed);
+  set_epilogue(same, plain);
+  set_epilogue(f32, typed);
+  EXPECT_EQ(bf16, same);
+  EXPECT_EQ(std::hash<Problem>{}(bf16), std::hash<Problem>{}(same));
+  EXPECT_EQ(epilogue_text(bf16), "((p0*p1[j])+acc)");
+  EXPECT_EQ(epilogue_text(f32), "((p0*p1:bf16[j])+acc)");
+  EXPECT_EQ(typed.slot("b"), plain.slot("b"));
+  EXPECT_THAT(to_string(f32), HasSubstr("epilogue \"((p0*p1:bf16[j])+acc)\""));
+  EXPECT_EQ(problem_from_json(to_json(f32)), f32);
+  Problem bare = f32;
+  bare.epilogue = nullptr;
+  EXPECT_NE(bare, f32);
+  EXPECT_EQ(operand_bytes(f32) - operand_bytes(bare), 8 * 2 + 4);
+  EXPECT_THAT([&] { (void)typed.slot("bias"); },
+              testing::ThrowsMessage<Error>(HasSubstr("it has s, b")));
+}
+
 TEST(Epilogue, ConditionsAndSignsMayBeShared) {
   for (const char* text :
        {"where(acc > 0, 1, 2) + where(acc > 0, 3, 4)",
         "x = acc * 2; where(x > s, x, 1) + where(x > s, 3, 4) * where(x + 1 > s, 5, x)",
         "y = where(acc + 1 > s, 1, 2); where(y > acc, y, 3) - where(y > acc, acc, y)",
         "-acc + -(acc + 1) * -acc"}) {
-    const Epilogue made = form(text);
+    const EpilogueForm made = form(text);
     EXPECT_EQ(form(to_string(made)), made) << to_string(made);
   }
   EXPECT_EQ(value("where(acc > 0, 1, 2) + where(acc > 0, 3, 4)", 1), 4);
-  const Epilogue nested = form(std::string(60, '-') + "acc");
+  const EpilogueForm nested = form(std::string(60, '-') + "acc");
   EXPECT_EQ(form(to_string(nested)), nested);
 }
 
@@ -140,7 +180,7 @@ TEST(Epilogue, SharedPartsAreComputedOnce) {
     const std::string before = "x" + std::to_string(n - 1);
     text += "x" + std::to_string(n) + " = " + before + " + " + before + "; ";
   }
-  const Epilogue made = form(text + "x59");
+  const EpilogueForm made = form(text + "x59");
   EXPECT_EQ(made.nodes.size(), 62u);
   EXPECT_EQ(form(to_string(made)), made);
   EXPECT_EQ(evaluate(made, 0.F, {}), std::ldexp(1.F, 59));
@@ -271,6 +311,10 @@ TEST(Epilogue, ErrorsPointIntoTheText) {
                {"u[i,j] = sum(acc); acc", "'u' at character 1", "name[j] = sum(x)"},
                {"u[i,j] = acc; u[i,j]", "'u' at character 15", "used in two ways"},
                {"x = acc; 2", "'x' at character 1", "never used"},
+               {"acc + b:f33[j]", "'f33' at character 9", "f32, f64, f16, bf16"},
+               {"acc + b:f32[j] + b:bf16[j]", "'b' at character 18", "one type"},
+               {"x:f32 = acc; x", "'x' at character 1", "no type"},
+               {"x = acc; x:f32", "'x' at character 10", "no type"},
                {"acc + 1.5.2", "'1' at character 7", "1, 0.5 or 1e-3"},
                {"acc + 1e999", "'1e999' at character 7", "1, 0.5 or 1e-3"},
                {"acc @ 2", "'@' at character 5", "an operator"},
@@ -288,13 +332,13 @@ TEST(Epilogue, ErrorsPointIntoTheText) {
 TEST(Epilogue, AnyTextIsReadOrRefused) {
   std::mt19937 generator(1);
   constexpr std::string_view pieces[] = {
-      "acc", "+",  "-", "*",   "/",   "(",   ")",   "[j]",   "[i,j]", "x", "=", ";",  "relu", ",",
+      ":f32", "acc", "+",  "-", "*",   "/",   "(",   ")",   "[j]",   "[i,j]", "x", "=", ";",  "relu", ",",
       "<",   "==", "2", "1e5", "min", "aux", "sum", "where", " ",     "[", "i", "\t", "#"};
   for (int n = 0; n < 20000; ++n) {
     std::string text;
     for (unsigned i = generator() % 12; i > 0; --i) text += pieces[generator() % std::size(pieces)];
     try {
-      const Epilogue made = form(text);
+      const EpilogueForm made = form(text);
       EXPECT_EQ(form(to_string(made)), made) << text;
     } catch (const Error& error) {
       EXPECT_THAT(error.what(), HasSubstr("allowed is")) << text;

@@ -48,6 +48,7 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   Plan made = multiply_plan(problem, std::move(shape));
   // A block computes several products; multiply_plan() assumed a block for each part of one.
   for (LaunchStep& step : made.steps) {
+    if (step.role != StepRole::multiply) continue;
     step.grid.x = static_cast<std::uint32_t>(s.blocks_in_all(problem));
     step.block.x = static_cast<std::uint32_t>(s.threads());
     step.arguments.push_back({Argument::Kind::integer32, s.in_all(problem)});

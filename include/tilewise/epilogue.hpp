@@ -1,0 +1,64 @@
+#pragma once
+#if __cplusplus < 202002L
+#error "Tilewise's C++ interface needs C++20 (-std=c++20); tilewise/matmul.h is C"
+#endif
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tilewise/export.h"
+
+namespace tilewise {
+
+struct EpilogueForm;  // the arithmetic without names; one object for equal forms, never destroyed
+struct Problem;
+
+/// A caller's arithmetic between the sums of a product and C, as text (docs/epilogues.md):
+///
+///     Epilogue epilogue("x = acc + bias[j]; aux[i,j] = x; gelu_tanh(x) + residual[i,j]");
+///
+/// `acc` is alpha op(A) op(B) + beta C. The last expression is stored in C. Other names are
+/// operands, which a call binds by their slots (Call::operands). Immutable; thread-safe.
+class Epilogue {
+ public:
+  /// Throws Error(invalid_argument) that points into the text: what is wrong, and what is allowed.
+  TILEWISE_API explicit Epilogue(std::string_view text);
+
+  /// Number of operands, at most 8.
+  std::size_t operands() const { return names_.size(); }
+  /// The place of an operand in Call::operands. Equal epilogues with other names have the same
+  /// slots. Throws Error(not_found) for another name; the message lists the names.
+  TILEWISE_API std::size_t slot(std::string_view name) const;
+  /// The operands' names, by slot.
+  const std::vector<std::string>& names() const { return names_; }
+  /// The normal form, with the operands p0, p1, ...
+  TILEWISE_API std::string text() const;
+  const EpilogueForm* form() const { return form_; }
+
+ private:
+  const EpilogueForm* form_;
+  std::vector<std::string> names_;
+};
+
+/// Makes an epilogue part of a problem, whose types are set. Types that the text states and the
+/// problem implies are left out.
+TILEWISE_API void set_epilogue(Problem& problem, const Epilogue& epilogue);
+/// The normal form of a problem's epilogue; empty without one.
+TILEWISE_API std::string epilogue_text(const Problem& problem);
+
+/// An operand of a call's epilogue: a matrix, a vector or a scalar. Sizes are in elements.
+struct EpilogueOperand {
+  /// Device memory: name[i,j] m x n with leading dimension `ld`, name[i] m elements, name[j] n
+  /// elements, a scalar one element. Null for a scalar with `value`. What is written may share no
+  /// element with A, B, C or another operand. What is read may not be written by the call, except
+  /// for C itself in place of a matrix with C's type, address, leading dimension and stride.
+  const void* data = nullptr;
+  std::int64_t ld = 0;
+  /// From the operand of one product of a batch to the next; 0: one for all.
+  std::int64_t stride = 0;
+  double value = 0;  ///< of a scalar without `data`
+};
+
+}  // namespace tilewise

@@ -1,0 +1,185 @@
+// Products with epilogues on the CPU executor: what is served, what is stored and what is refused.
+#include "db/database.hpp"
+#include "matmul/check_call.hpp"
+#include "matmul/request.hpp"
+#include "tests/matmul/epilogue_checks.hpp"
+#include "vocabulary/record.hpp"
+
+namespace tilewise::epilogue_host_test {
+namespace {
+
+using testing::HasSubstr;
+
+struct EpiloguesOnTheCpu : test::EpiloguesServed {
+  EpiloguesOnTheCpu() : EpiloguesServed("host") {}
+};
+TEST_F(EpiloguesOnTheCpu, EveryKind) { check_every_kind(); }
+TEST_F(EpiloguesOnTheCpu, Batches) { check_batches(); }
+TEST_F(EpiloguesOnTheCpu, WithoutSums) { check_empty(); }
+
+struct HopperEpiloguesOnTheCpu : test::EpiloguesServed {
+  HopperEpiloguesOnTheCpu() : EpiloguesServed("host:sm_90a") {}
+};
+TEST_F(HopperEpiloguesOnTheCpu, EveryKind) { check_every_kind(); }
+
+// C itself may be read: each element before it is written.
+TEST_F(EpiloguesOnTheCpu, ResidualsMayBeReplaced) {
+  Matmul matmul(options);
+  const float a[] = {1, 2}, b[] = {3, 4};
+  float c[] = {10, 20, 30, 40};
+  Problem problem = typed_problem<float, float>(Layout::nn, 2, 2, 1);
+  set_epilogue(problem, Epilogue("acc + residual[i,j]"));
+  const EpilogueOperand residual{c, 2, 0, 0};
+  Call call;
+  call.a = a, call.b = b, call.c = c;
+  call.lda = 1, call.ldb = call.ldc = 2;
+  call.operands = {&residual, 1};
+  matmul(problem, call);
+  device->synchronize(nullptr);
+  EXPECT_THAT(c, testing::ElementsAre(13, 24, 36, 48));
+}
+
+// A record serves its own epilogue exactly, and predicts for others.
+TEST_F(EpiloguesOnTheCpu, AreServedByTheirOwnRecords) {
+  const Problem bare = typed_problem<float, float>(Layout::nn, 24, 24, 24);
+  Problem relu = bare, other = bare;
+  set_epilogue(relu, Epilogue("relu(acc + b[j])"));
+  set_epilogue(other, Epilogue("acc * s"));
+  {
+    Database database = Database::open(options.database, OpenMode::read_write);
+    double us = 10;
+    for (const auto& [problem, name] : {std::pair(bare, "tiled"), std::pair(relu, "naive")}) {
+      Record record;
+      record.problem = problem;
+      const KernelTemplate& kernel = find_template(name);
+      record.candidate = {name, kernel.default_configuration(problem, device->info())};
+      record.gpu = gpu_key(device->info());
+      record.launch_revision = launch_revision(kernel);
+      record.measurement.emplace();
+      record.measurement->median_us = us;
+      us *= 2;
+      database.set_winner(database.add(record));
+    }
+  }
+  Matmul matmul(options);
+  EXPECT_EQ(matmul.explain(bare).kernel_template, "tiled");
+  EXPECT_EQ(matmul.explain(relu).kernel_template, "naive");
+  EXPECT_EQ(matmul.explain(relu).kind, MatchKind::exact);
+  EXPECT_EQ(matmul.explain(other).kind, MatchKind::predicted);
+  check(matmul, bare, "relu(acc + bias[j])");
+  check(matmul, bare, "acc * s");
+}
+
+TEST_F(EpiloguesOnTheCpu, HostPointersAreRefused) {
+  Matmul matmul(options);
+  Problem problem = typed_problem<float, float>(Layout::nn, 1, 1, 1);
+  set_epilogue(problem, Epilogue("relu(acc)"));
+  const float x = 1;
+  float c = 0;
+  Call call;
+  call.a = call.b = &x, call.c = &c;
+  call.lda = call.ldb = call.ldc = 1;
+  EXPECT_THAT([&] { matmul.host(problem, call); },
+              testing::ThrowsMessage<Error>(HasSubstr("takes no epilogue")));
+}
+
+/// 4 x 6 = (4 x 8) (8 x 6) with bias[j], residual[i,j], out[i,j] and g[j] = sum. Addresses are not
+/// dereferenced.
+struct Asked {
+  Asked() : problem(typed_problem<float, float>(Layout::nn, 4, 6, 8)) {
+    set_epilogue(problem, epilogue);
+    operands.resize(4);
+    of("bias") = {at(0x40000), 0, 0, 0};
+    of("residual") = {at(0x50000), 6, 0, 0};
+    of("out") = {at(0x60000), 6, 0, 0};
+    of("g") = {at(0x70000), 0, 0, 0};
+    call.a = at(0x10000), call.b = at(0x20000), call.c = at(0x30000);
+    call.lda = 8, call.ldb = call.ldc = 6;
+  }
+  static void* at(std::uint64_t address) { return reinterpret_cast<void*>(address); }
+  EpilogueOperand& of(std::string_view name) { return operands[epilogue.slot(name)]; }
+  std::string refusal() {
+    call.operands = operands;
+    try {
+      check_call(problem, call);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::invalid_argument);
+      return error.what();
+    }
+    return "";
+  }
+  Epilogue epilogue{"x = acc + bias[j]; out[i,j] = x; g[j] = sum(x); x + residual[i,j]"};
+  Problem problem;
+  std::vector<EpilogueOperand> operands;
+  Call call;
+};
+
+TEST(EpilogueOperands, AreChecked) {
+  EXPECT_EQ(Asked().refusal(), "");
+  const auto refused = [](const std::function<void(Asked&)>& change) {
+    Asked asked;
+    change(asked);
+    return asked.refusal();
+  };
+  EXPECT_THAT(refused([](Asked& x) { x.operands.pop_back(); }), HasSubstr("binds 3 operands"));
+  EXPECT_THAT(refused([](Asked& x) { x.problem.epilogue = nullptr; }), HasSubstr("no epilogue"));
+  EXPECT_THAT(refused([](Asked& x) { x.of("bias").data = nullptr; }), HasSubstr("null pointer"));
+  EXPECT_THAT(refused([](Asked& x) { x.of("bias").data = Asked::at(0x40002); }),
+              HasSubstr("4-byte elements"));
+  EXPECT_THAT(refused([](Asked& x) { x.of("out").ld = 5; }), HasSubstr("leading dimension"));
+  EXPECT_THAT(refused([](Asked& x) { x.of("out").data = x.call.c; }), HasSubstr("overlaps C"));
+  EXPECT_THAT(refused([](Asked& x) { x.of("out").data = x.call.a; }), HasSubstr("overlaps A"));
+  EXPECT_THAT(refused([](Asked& x) { x.of("g").data = x.of("bias").data; }),
+              HasSubstr("one of them is written"));
+  EXPECT_EQ(refused([](Asked& x) { x.of("residual").data = x.call.c; }), "") << "C itself";
+  EXPECT_THAT(refused([](Asked& x) { x.of("residual").data = Asked::at(0x30004); }),
+              HasSubstr("overlaps C"));
+  EXPECT_THAT(refused([](Asked& x) { x.of("bias").data = Asked::at(0x30004); }),
+              HasSubstr("overlaps C"));
+  const auto batch = [](Asked& x) {
+    x.problem.batch = 2;
+    x.call.stride_a = 32, x.call.stride_b = 48, x.call.stride_c = 24;
+    x.of("out").stride = 24, x.of("g").stride = 6;
+  };
+  EXPECT_EQ(refused(batch), "");
+  EXPECT_THAT(refused([&](Asked& x) { batch(x), x.of("g").stride = 0; }), HasSubstr("overlaps"));
+  EXPECT_THAT(refused([&](Asked& x) { batch(x), x.of("bias").stride = -6; }),
+              HasSubstr("strides are 0 or more"));
+  EXPECT_EQ(refused([](Asked& x) { x.problem.m = 0, x.of("bias").data = nullptr; }), "");
+  EXPECT_THAT(refused([](Asked& x) { x.problem.m = 0, x.of("g").data = nullptr; }),
+              HasSubstr("null pointer"));
+}
+
+// A batch is one product only where each operand follows.
+TEST(EpilogueOperands, DecideWhetherABatchIsOneProduct) {
+  const auto folds = [](const char* text, bool shared_b, EpilogueOperand operand) {
+    Problem problem = typed_problem<float, float>(Layout::nn, 4, 6, 8, MathMode::strict, 3);
+    set_epilogue(problem, Epilogue(text));
+    Call call;
+    call.lda = 8, call.ldb = call.ldc = shared_b ? 6 : 18;
+    call.stride_a = shared_b ? 32 : 0, call.stride_b = shared_b ? 0 : 6;
+    call.stride_c = shared_b ? 24 : 6;
+    call.operands = {&operand, 1};
+    return Normalized(problem, call).request.product.has_value();
+  };
+  const float some = 0;
+  EXPECT_TRUE(folds("acc + x[j]", true, {&some, 0, 0, 0}));
+  EXPECT_FALSE(folds("acc + x[j]", true, {&some, 0, 6, 0}));
+  EXPECT_TRUE(folds("acc + x[i]", true, {&some, 0, 4, 0}));
+  EXPECT_FALSE(folds("acc + x[i]", true, {&some, 0, 0, 0}));
+  EXPECT_TRUE(folds("acc + x[i,j]", true, {&some, 6, 24, 0}));
+  EXPECT_FALSE(folds("acc + x[i,j]", true, {&some, 6, 0, 0}));
+  EXPECT_FALSE(folds("x[j] = sum(acc); acc", true, {&some, 0, 6, 0}));
+  EXPECT_TRUE(folds("acc * x", true, {nullptr, 0, 1, 2}));
+  EXPECT_FALSE(folds("acc * x", true, {&some, 0, 1, 2}));
+  EXPECT_TRUE(folds("acc + x[j]", false, {&some, 0, 6, 0}));
+  EXPECT_FALSE(folds("acc + x[j]", false, {&some, 0, 0, 0}));
+  EXPECT_TRUE(folds("acc + x[i]", false, {&some, 0, 0, 0}));
+  EXPECT_FALSE(folds("acc + x[i]", false, {&some, 0, 4, 0}));
+  EXPECT_TRUE(folds("acc + x[i,j]", false, {&some, 18, 6, 0}));
+  EXPECT_FALSE(folds("acc + x[i,j]", false, {&some, 6, 24, 0}));
+  EXPECT_TRUE(folds("x[j] = sum(acc); acc", false, {&some, 0, 6, 0}));
+}
+
+}  // namespace
+}  // namespace tilewise::epilogue_host_test
