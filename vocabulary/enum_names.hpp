@@ -30,7 +30,7 @@ inline constexpr Origin kLast<Origin> = Origin::shipped;
 template <>
 inline constexpr StepRole kLast<StepRole> = StepRole::reduce;
 template <>
-inline constexpr Argument::Kind kLast<Argument::Kind> = Argument::Kind::tensor_map;
+inline constexpr Argument::Kind kLast<Argument::Kind> = Argument::Kind::operand_value;
 template <>
 inline constexpr Objective kLast<Objective> = Objective::energy;
 

@@ -15,6 +15,7 @@ namespace {
 using Handle = void*;
 // Attributes, with the numbers of cublasLt's header.
 constexpr int kTransposeA = 3, kTransposeB = 4;   // CUBLASLT_MATMUL_DESC_TRANSA, _TRANSB
+constexpr int kEpilogue = 7, kBias = 8;           // CUBLASLT_MATMUL_DESC_EPILOGUE, _BIAS_POINTER
 constexpr int kFastSums = 25;                     // CUBLASLT_MATMUL_DESC_FAST_ACCUM
 constexpr int kBatchCount = 5, kBatchStride = 6;  // CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, ..
 constexpr int kMostWorkspace = 1;                 // CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES
@@ -111,6 +112,7 @@ class LoadedCublasLt final : public CublasLt {
   Descriptor matrix(int type, std::int64_t rows, std::int64_t columns, std::int64_t ld,
                     std::int64_t stride) const;
   void describe(const Call& call);
+  void set_bias(const Call& call);
   Descriptor preference(std::span<const Call> calls) const;
 
   CudaDevice& device_;
@@ -150,10 +152,24 @@ void LoadedCublasLt::describe(const Call& call) {
   if (is_fp8(problem_.a.type))
     api_.check(api_.set_of_product(product_.get(), kFastSums, &fast_sums, sizeof fast_sums),
                "telling cublasLt how sums are accumulated");
+  if (problem_.epilogue) {
+    const std::int32_t epilogue = lt_epilogue(problem_).value();
+    api_.check(api_.set_of_product(product_.get(), kEpilogue, &epilogue, sizeof epilogue),
+               "telling cublasLt the epilogue");
+    set_bias(call);
+  }
   a_ = matrix(terms.operand, rows_a(problem_), min_lda(problem_), call.lda, call.stride_a);
   b_ = matrix(terms.operand, rows_b(problem_), min_ldb(problem_), call.ldb, call.stride_b);
   addend_ = matrix(terms.addend, problem_.m, problem_.n, call.ldc, call.stride_c);
   c_ = matrix(terms.result, problem_.m, problem_.n, call.ldc, call.stride_c);
+}
+
+void LoadedCublasLt::set_bias(const Call& call) {
+  if (call.operands.empty()) return;
+  const void* const bias = call.operands.front().data;
+  api_.check(
+      api_.set_of_product(product_.get(), kBias, static_cast<const void*>(&bias), sizeof bias),
+      "telling cublasLt where the bias is");
 }
 
 Descriptor LoadedCublasLt::preference(std::span<const Call> calls) const {
@@ -202,6 +218,7 @@ void LoadedCublasLt::multiply(int candidate, const Call& call) {
   const CurrentContext current(device_.context());
   if (is_fp8(problem_.c.type) && call.beta != 0)
     throw Error(ErrorKind::unsupported, "cublasLt adds no C of 8-bit floats: beta must be 0");
+  set_bias(call);
   const BlasScalar alpha = blas_scalar(call.alpha, problem_.accumulator);
   const BlasScalar beta = blas_scalar(call.beta, problem_.accumulator);
   const Candidate& chosen = candidates_.at(static_cast<std::size_t>(candidate));

@@ -1,6 +1,8 @@
 #include "device/cuda/cublas_terms.hpp"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "tilewise/error.hpp"
 
@@ -89,8 +91,22 @@ BlasScalar blas_scalar(double value, DType accumulator) {
   return scalar;
 }
 
+std::optional<std::int32_t> lt_epilogue(const Problem& problem) {
+  if (!problem.epilogue) return 1;
+  static const std::array<std::pair<const EpilogueForm*, std::int32_t>, 5> known{
+      {{Epilogue("relu(acc)").form(), 2},
+       {Epilogue("acc + bias[j]").form(), 4},
+       {Epilogue("relu(acc + bias[j])").form(), 6},
+       {Epilogue("gelu_tanh(acc)").form(), 32},
+       {Epilogue("gelu_tanh(acc + bias[j])").form(), 36}}};
+  for (const auto& [form, number] : known)
+    if (form == problem.epilogue) return number;
+  return std::nullopt;
+}
+
 std::string why_not_cublas(const Problem& problem, CublasMath math) {
   if (const std::string why = why_neither(problem); !why.empty()) return why;
+  if (problem.epilogue) return "it has no epilogues";
   if (is_fp8(problem.a.type)) return "8-bit floats are multiplied by cublasLt only";
   if (math == CublasMath::pedantic &&
       (problem.a.type != DType::f32 || problem.math != MathMode::strict))
@@ -100,6 +116,10 @@ std::string why_not_cublas(const Problem& problem, CublasMath math) {
 
 std::string why_not_cublas_lt(const Problem& problem) {
   if (const std::string why = why_neither(problem); !why.empty()) return why;
+  if (!lt_epilogue(problem)) return "cublasLt has no epilogue " + epilogue_text(problem);
+  if (problem.epilogue && (problem.batch > 1 || is_integer(problem.c.type) ||
+                           is_fp8(problem.a.type) || problem.c.type == DType::f64))
+    return "epilogues only of one product, with results in f32, f16 or bf16";
   if (problem.a.type == DType::e5m2) return "cublasLt multiplies e5m2 by e4m3 only";
   if (problem.a.type != DType::e4m3) return "";
   if (layout_of(problem) != Layout::nt)

@@ -30,6 +30,10 @@ struct BlasTerms {
 /// product_kinds().
 BlasTerms blas_terms(const Problem& problem, CublasMath math = CublasMath::default_);
 
+/// cublasLt's epilogue that computes a problem's: cublasLtEpilogue_t, 1 where the problem has none.
+/// Empty where cublasLt has no such epilogue. One with a bias has the epilogue's only operand.
+std::optional<std::int32_t> lt_epilogue(const Problem& problem);
+
 /// alpha or beta in the type that the library reads.
 union BlasScalar {
   float f32;

@@ -46,13 +46,14 @@ struct Placements {
       : a(tight_placement(rows_a(p), min_lda(p), p.a, p.batch)),
         b(tight_placement(rows_b(p), min_ldb(p), p.b, p.batch)),
         c(tight_placement(p.m, p.n, p.c, p.batch)) {}
-  std::int64_t bytes() const { return a.bytes + b.bytes + c.bytes; }
 };
 
 }  // namespace
 
 std::int64_t TimingBuffers::set_bytes(const Problem& problem) {
-  return Placements(problem).bytes();
+  const Placements places(problem);
+  return places.a.bytes + places.b.bytes + places.c.bytes +
+         EpilogueBuffers::bytes(problem, EpilogueBuffers::Kind::tight);
 }
 
 std::int64_t TimingBuffers::sets_wanted(const Problem& problem, const DeviceInfo& info, bool cold) {
@@ -63,11 +64,13 @@ std::int64_t TimingBuffers::sets_wanted(const Problem& problem, const DeviceInfo
 
 TimingBuffers::TimingBuffers(Device& device, Stream stream, const Reference& reference,
                              std::int64_t sets) {
-  const Placements places(reference.problem());
+  const Problem& problem = reference.problem();
+  const Placements places(problem);
+  const auto tight = EpilogueBuffers::Kind::tight;
   while (std::ssize(sets_) < sets) {
     try {
       sets_.push_back({DeviceMatrix(device, places.a), DeviceMatrix(device, places.b),
-                       DeviceMatrix(device, places.c)});
+                       DeviceMatrix(device, places.c), EpilogueBuffers(device, problem, tight)});
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::out_of_memory || sets_.empty()) throw;
       break;
@@ -75,7 +78,10 @@ TimingBuffers::TimingBuffers(Device& device, Stream stream, const Reference& ref
   }
   const Set& first = sets_.front();
   {
-    Staging staging(device, std::array{places.a, places.b, places.c});
+    std::vector<Placement> all = EpilogueBuffers::placements(problem, tight);
+    all.insert(all.end(), {places.a, places.b, places.c});
+    Staging staging(device, all);
+    for (const Set& set : sets_) set.operands.upload(staging, stream, problem, reference.seed());
     staging.upload(stream, first.a, reference.data(DataSet::bounded, DataOf::a));
     staging.upload(stream, first.b, reference.data(DataSet::bounded, DataOf::b));
     staging.upload(stream, first.c, reference.data(DataSet::bounded, DataOf::c0));
@@ -87,6 +93,7 @@ TimingBuffers::TimingBuffers(Device& device, Stream stream, const Reference& ref
       device.copy_on_device(set.c.allocation(), first.c.allocation(), places.c.bytes, stream);
     }
     calls_.push_back(call_on(set.a, set.b, set.c, stream));
+    set.operands.bind(calls_.back());
   }
   device.synchronize(stream);
 }

@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "tuner/evaluate/epilogue_buffers.hpp"
 #include "tuner/evaluate/evaluator.hpp"
 #include "tuner/evaluate/placement.hpp"
 #include "tuner/evaluate/validator.hpp"
@@ -10,8 +11,8 @@
 
 namespace tilewise {
 
-/// The buffers that timed launches rotate over: sets of A, B and C with the bounded data, enough to
-/// exceed twice the L2 where memory allows.
+/// The buffers that timed launches rotate over: sets of A, B, C and the epilogue's operands with
+/// the bounded data, enough to exceed twice the L2 where memory allows.
 class TimingBuffers {
  public:
   /// Bytes of one set.
@@ -34,6 +35,7 @@ class TimingBuffers {
  private:
   struct Set {
     DeviceMatrix a, b, c;
+    EpilogueBuffers operands;
   };
   std::vector<Set> sets_;
   std::vector<Call> calls_;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "tuner/evaluate/epilogue_buffers.hpp"
 #include "tuner/evaluate/staging.hpp"
 
 namespace tilewise {
@@ -96,11 +97,16 @@ std::optional<OtherSize> edge_size(const Candidate& candidate, const KernelTempl
 
 Repeated press(Device& device, Stream stream, const Problem& problem, const Enqueue& enqueue,
                std::int64_t launches, bool go_on) {
-  const std::array places{
+  std::vector<Placement> places{
       tight_placement(rows_a(problem), min_lda(problem), problem.a, problem.batch),
       tight_placement(rows_b(problem), min_ldb(problem), problem.b, problem.batch),
       tight_placement(problem.m, problem.n, problem.c, problem.batch)};
+  const auto tight = EpilogueBuffers::Kind::tight;
+  const std::vector<Placement> operands = EpilogueBuffers::placements(problem, tight);
+  places.insert(places.end(), operands.begin(), operands.end());
   Staging staging(device, places);
+  const EpilogueBuffers of_epilogue(device, problem, tight);
+  of_epilogue.upload(staging, stream, problem, 1);
   const DeviceMatrix c(device, places[2]);
   std::vector<std::pair<DeviceMatrix, DeviceMatrix>> sets;
   std::vector<Call> calls;
@@ -110,6 +116,7 @@ Repeated press(Device& device, Stream stream, const Problem& problem, const Enqu
     staging.upload(stream, a, TestData(problem, DataSet::bounded, DataOf::a, seed));
     staging.upload(stream, b, TestData(problem, DataSet::bounded, DataOf::b, seed));
     calls.push_back(call_on(a, b, c, stream));
+    of_epilogue.bind(calls.back());
   }
   Repetition repetition(device, stream, calls, c.allocation(), places[2].bytes);
   for (std::size_t set = 0; set < calls.size(); ++set) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <mutex>
 #include <string_view>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "tilewise/error.hpp"
 #include "tilewise/number.hpp"
 #include "vocabulary/decimal.hpp"
+#include "vocabulary/epilogue.hpp"
 
 namespace tilewise {
 namespace {
@@ -23,8 +25,25 @@ struct Placements {
       : a(guarded_placement(rows_a(p), min_lda(p), p.a, p.batch)),
         b(guarded_placement(rows_b(p), min_ldb(p), p.b, p.batch)),
         c(guarded_placement(p.m, p.n, p.c, p.batch)) {}
-  std::array<Placement, 3> all() const { return {a, b, c}; }
 };
+
+std::vector<Placement> all_placements(const Problem& problem) {
+  std::vector<Placement> all = EpilogueBuffers::placements(problem, EpilogueBuffers::Kind::guarded);
+  const Placements places(problem);
+  all.insert(all.end(), {places.a, places.b, places.c});
+  return all;
+}
+
+bool is_result(const Problem& problem, std::size_t slot) {
+  return problem.epilogue->operands[slot].use != EpilogueUse::read;
+}
+
+// Whether C is all that is written.
+bool only_c(const Problem& problem) {
+  for (std::size_t slot = 0; problem.epilogue && slot < problem.epilogue->operands.size(); ++slot)
+    if (is_result(problem, slot)) return false;
+  return true;
+}
 
 constexpr std::string_view kSetNames[] = {"exact", "bounded", "scaled"};
 
@@ -56,12 +75,14 @@ std::string number(double value) { return in_exponent_form(value, 2); }
 std::int64_t Validator::resident_bytes(const Problem& problem) {
   const Placements places(problem);
   const auto sets = static_cast<std::int64_t>(data_sets(problem).size());
-  return sets * (places.a.bytes + places.b.bytes + places.c.bytes) + 2 * places.c.bytes;
+  return sets * (places.a.bytes + places.b.bytes + places.c.bytes) + 2 * places.c.bytes +
+         2 * EpilogueBuffers::bytes(problem, EpilogueBuffers::Kind::guarded);
 }
 
 std::int64_t Validator::minimal_bytes(const Problem& problem) {
   const Placements places(problem);
-  return places.a.bytes + places.b.bytes + places.c.bytes;
+  return places.a.bytes + places.b.bytes + places.c.bytes +
+         EpilogueBuffers::bytes(problem, EpilogueBuffers::Kind::guarded);
 }
 
 Validator::Validator(Device& device, Stream stream, std::shared_ptr<const Reference> reference,
@@ -71,7 +92,7 @@ Validator::Validator(Device& device, Stream stream, std::shared_ptr<const Refere
       copies_(device),
       reference_(std::move(reference)),
       resident_(resident),
-      staging_(device, Placements(reference_->problem()).all()) {
+      staging_(device, all_placements(reference_->problem())) {
   const Problem& problem = reference_->problem();
   const Placements places(problem);
   for (const DataSet set : data_sets(problem)) {
@@ -84,6 +105,7 @@ Validator::Validator(Device& device, Stream stream, std::shared_ptr<const Refere
   }
   for (int c = 0; c < (resident ? 2 : 1); ++c) {
     c_.emplace_back(device, places.c);
+    operands_.emplace_back(device, problem, EpilogueBuffers::Kind::guarded);
     done_.push_back(device.create_event());
   }
   load_scalars();
@@ -91,8 +113,10 @@ Validator::Validator(Device& device, Stream stream, std::shared_ptr<const Refere
   reload();
 }
 
-// A device that cannot compare leaves all comparisons to the host.
+// A device that cannot compare leaves all comparisons to the host, and so does an epilogue that
+// writes more than C.
 void Validator::use_spare(std::int64_t bytes) {
+  if (!only_c(reference_->problem())) return;
   if (!device_.known_equal(scalars_.data(), scalars_.data(), scalars_.bytes(), stream_)) return;
   const auto copy_of = [&](const DeviceMatrix& matrix) {
     const std::int64_t needed = matrix.placement().bytes;
@@ -138,6 +162,8 @@ void Validator::load_scalars() {
 void Validator::reload() {
   loaded_ = -1;
   if (known_) known_->forget_all();
+  for (const EpilogueBuffers& operands : operands_)
+    operands.upload(staging_, stream_, reference_->problem(), reference_->seed());
   if (!resident_) return;
   for (const DataSet set : data_sets(reference_->problem())) {
     upload_inputs(set);
@@ -169,8 +195,11 @@ bool Validator::is_as_kept(const DeviceMatrix& matrix, const DeviceBuffer& kept)
          device_.known_equal(matrix.allocation(), kept.data(), kept.bytes(), copies_.get());
 }
 
-// C holds canaries where beta is 0, otherwise C0; its guards always hold canaries.
-void Validator::prepare_c(const Run& run, const DeviceMatrix& c) {
+// What an epilogue writes holds canaries. C holds canaries where beta is 0, otherwise C0; its
+// guards always hold canaries.
+void Validator::prepare_c(const Run& run, std::size_t number) {
+  const DeviceMatrix& c = c_of(number);
+  operands_of(number).clear_results(device_, stream_);
   const Placement& place = c.placement();
   if (reference_->scalars(run.set, run.index).beta == 0) {
     device_.fill32(c.allocation(), canary_word(place.element_bytes), place.bytes / 4, stream_);
@@ -181,9 +210,10 @@ void Validator::prepare_c(const Run& run, const DeviceMatrix& c) {
   }
 }
 
-Call Validator::call_for(const Run& run, const DeviceMatrix& c) {
+Call Validator::call_for(const Run& run, std::size_t number) {
   const Scalars scalars = reference_->scalars(run.set, run.index);
-  Call call = call_on(inputs(run.set).a, inputs(run.set).b, c, stream_);
+  Call call = call_on(inputs(run.set).a, inputs(run.set).b, c_of(number), stream_);
+  operands_of(number).bind(call);
   call.alpha = scalars.alpha;
   call.beta = scalars.beta;
   if (on_device(run.set, run.index)) {
@@ -198,8 +228,8 @@ Call Validator::call_for(const Run& run, const DeviceMatrix& c) {
 void Validator::start(const Enqueue& enqueue, std::size_t number) {
   const Run& run = runs_[number];
   load(run.set);
-  prepare_c(run, c_of(number));
-  enqueue(call_for(run, c_of(number)));
+  prepare_c(run, number);
+  enqueue(call_for(run, number));
   done_[number % done_.size()]->record(stream_);
 }
 
@@ -220,15 +250,16 @@ bool Validator::judge(std::size_t number, Verdict& verdict) {
   }
   const DeviceMatrix* held = known_ ? known_->hold(number, c_of(number), copies_.get()) : nullptr;
   Judgement judgement;
-  const bool right = compare(runs_[number], held ? *held : c_of(number), judgement, verdict);
+  const bool right =
+      compare(runs_[number], held ? *held : c_of(number), operands_of(number), judgement, verdict);
   add(judgement);
   if (right && held) known_->accept_copy(number, judgement);
   return right;
 }
 
 // Compares C with the reference and checks the guards, piece by piece as they are downloaded.
-bool Validator::compare(const Run& run, const DeviceMatrix& c, Judgement& judgement,
-                        Verdict& verdict) {
+bool Validator::compare(const Run& run, const DeviceMatrix& c, const EpilogueBuffers& operands,
+                        Judgement& judgement, Verdict& verdict) {
   const Scalars scalars = reference_->scalars(run.set, run.index);
   const Placement& place = c.placement();
   ResultCheck check(*reference_, run.set, scalars);
@@ -243,13 +274,52 @@ bool Validator::compare(const Run& run, const DeviceMatrix& c, Judgement& judgem
 
   const Comparison found = check.finish();
   judgement = {finite(found.error_ratio), finite(found.normwise_error)};
-  if (found.ok && !guard.found) return true;
+  if (found.ok && !guard.found) return compare_operands(run, operands, judgement, verdict);
   verdict.outcome = Outcome::wrong_result;
   verdict.detail = (found.ok ? "wrote outside C, " + std::to_string(guard.offset) +
                                    " bytes from its first element"
                              : found.worst) +
                    "; " + run_name(run.set, scalars, on_device(run.set, run.index));
   return false;
+}
+
+// Compares what the epilogue writes besides C, and checks that it changes no operand that it reads.
+bool Validator::compare_operands(const Run& run, const EpilogueBuffers& operands,
+                                 Judgement& judgement, Verdict& verdict) {
+  const Problem& problem = reference_->problem();
+  const Scalars scalars = reference_->scalars(run.set, run.index);
+  for (std::size_t slot = 0; problem.epilogue && slot < problem.epilogue->operands.size(); ++slot) {
+    const DeviceMatrix& matrix = operands.matrix(slot);
+    std::string wrong;
+    if (!is_result(problem, slot)) {
+      if (!staging_.unchanged(copies_.get(), matrix, reference_->operand_data(slot)))
+        wrong = "changed what it reads: p" + std::to_string(slot);
+    } else {
+      ResultCheck check(*reference_, run.set, scalars, slot);
+      std::atomic<bool> outside{false};
+      std::vector<std::byte> sums;  // judged by all threads, not by that of a piece
+      const Placement& place = matrix.placement();
+      const bool summed = problem.epilogue->operands[slot].use == EpilogueUse::summed;
+      if (summed) sums.resize(static_cast<std::size_t>(place.extent()));
+      staging_.download(copies_.get(), matrix, [&](const Piece& piece, const std::byte* copy) {
+        if (broken_guard(place, piece, copy).found) outside = true;
+        if (!summed) return check_rows(check, place, piece, copy);
+        if (piece.rows > 0)
+          std::copy(copy, copy + piece.bytes, sums.begin() + (piece.offset - place.before));
+      });
+      for (std::int64_t row = 0; summed && row < place.all_rows(); ++row)
+        check.rows(row, 1, sums.data() + place.offset_of(row), place.ld);
+      const Comparison found = check.finish();
+      judgement.error_ratio = std::max(judgement.error_ratio, finite(found.error_ratio));
+      if (!found.ok) wrong = found.worst;
+      if (found.ok && outside) wrong = "wrote outside p" + std::to_string(slot);
+    }
+    if (wrong.empty()) continue;
+    verdict.outcome = Outcome::wrong_result;
+    verdict.detail = wrong + "; " + run_name(run.set, scalars, on_device(run.set, run.index));
+    return false;
+  }
+  return true;
 }
 
 bool Validator::inputs_unchanged(DataSet set, Verdict& verdict) {
@@ -286,10 +356,9 @@ Verdict Validator::validate(const Enqueue& enqueue) {
 // The calls of observe(): two operand sets, one C.
 std::vector<Call> Validator::calls_in_turns() {
   load(DataSet::bounded);
-  const DeviceMatrix& c = c_.front();
-  std::vector<Call> calls{call_for({DataSet::bounded, 0}, c)};
+  std::vector<Call> calls{call_for({DataSet::bounded, 0}, 0)};
   if (resident_) {
-    calls.push_back(call_for({DataSet::exact, 0}, c));
+    calls.push_back(call_for({DataSet::exact, 0}, 0));
   } else {
     calls.push_back(calls.front());
     calls.back().alpha = -1;
@@ -304,13 +373,13 @@ bool Validator::launch_first(const Enqueue& enqueue, const Call& call, std::size
   const auto run = std::find_if(runs_.begin(), runs_.end(),
                                 [&](const Run& one) { return one.set == data && one.index == 0; });
   const auto number = static_cast<std::size_t>(run - runs_.begin());
-  prepare_c(*run, c_.front());
+  prepare_c(*run, 0);
   enqueue(call);
   device_.synchronize(stream_);
   if (call.alpha != reference_->scalars(data, 0).alpha) return true;
   Judgement judgement;
   return (known_ && known_->find(number, c_.front(), copies_.get())) ||
-         compare(*run, c_.front(), judgement, verdict);
+         compare(*run, c_.front(), operands_.front(), judgement, verdict);
 }
 
 Verdict Validator::observe(const Enqueue& enqueue, double seconds, std::int64_t& launches) {
@@ -341,9 +410,9 @@ Verdict Validator::observe(const Enqueue& enqueue, double seconds, std::int64_t&
 
 Call Validator::timing_call() {
   load(DataSet::bounded);
-  prepare_c({DataSet::bounded, 1}, c_.front());
+  prepare_c({DataSet::bounded, 1}, 0);
   device_.synchronize(stream_);
-  return call_for({DataSet::bounded, 0}, c_.front());
+  return call_for({DataSet::bounded, 0}, 0);
 }
 
 }  // namespace tilewise

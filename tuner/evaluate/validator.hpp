@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tilewise/call.hpp"
+#include "tuner/evaluate/epilogue_buffers.hpp"
 #include "tuner/evaluate/known_results.hpp"
 #include "tuner/evaluate/placement.hpp"
 #include "tuner/evaluate/repetition.hpp"
@@ -23,10 +24,10 @@ struct Verdict {
 };
 
 /// Runs a candidate on the reference's data and judges its results (docs/measuring.md): all data
-/// sets, both pairs of scalars, operands with exactly the promised alignment, canaries around C and
-/// the inputs. Where memory allows, a run is judged while the next one runs, and the device
-/// recognises results with the same bits as an earlier correct one. Device failures are thrown as
-/// Error. Not thread-safe.
+/// sets, both pairs of scalars, operands with exactly the promised alignment, canaries around C,
+/// the inputs and the operands of an epilogue. Where memory allows, a run is judged while the next
+/// one runs, and the device recognises results with the same bits as an earlier correct one. Device
+/// failures are thrown as Error. Not thread-safe.
 class Validator {
  public:
   /// Device bytes with all data sets resident, and with one set at a time (uploaded for each run).
@@ -73,14 +74,21 @@ class Validator {
   Inputs& inputs(DataSet set) { return inputs_[resident_ ? static_cast<std::size_t>(set) : 0]; }
   // Runs alternate between the C matrices.
   const DeviceMatrix& c_of(std::size_t run) const { return c_[run % c_.size()]; }
-  Call call_for(const Run& run, const DeviceMatrix& c);
-  void prepare_c(const Run& run, const DeviceMatrix& c);
+  Call call_for(const Run& run, std::size_t number);
+  void prepare_c(const Run& run, std::size_t number);
   void start(const Enqueue& enqueue, std::size_t number);
   bool judge(std::size_t number, Verdict& verdict);
   std::vector<Call> calls_in_turns();
   bool launch_first(const Enqueue& enqueue, const Call& call, std::size_t set, Verdict& verdict);
-  bool compare(const Run& run, const DeviceMatrix& c, Judgement& judgement, Verdict& verdict);
+  bool compare(const Run& run, const DeviceMatrix& c, const EpilogueBuffers& operands,
+               Judgement& judgement, Verdict& verdict);
+  bool compare_operands(const Run& run, const EpilogueBuffers& operands, Judgement& judgement,
+                        Verdict& verdict);
   bool inputs_unchanged(DataSet set, Verdict& verdict);
+  // Of the run that writes c_of(run).
+  const EpilogueBuffers& operands_of(std::size_t run) const {
+    return operands_[run % operands_.size()];
+  }
 
   Device& device_;
   Stream stream_;
@@ -91,6 +99,7 @@ class Validator {
   std::vector<Inputs> inputs_;  // one per data set, or a single one that holds set `loaded_`
   int loaded_ = -1;
   std::vector<DeviceMatrix> c_;  // two where memory allows: one is judged during the next run
+  std::vector<EpilogueBuffers> operands_;     // by index in c_
   std::vector<std::unique_ptr<Event>> done_;  // by index in c_: end of the run that writes it
   DeviceBuffer scalars_;                      // alpha and beta of the bounded data
   Staging staging_;

@@ -20,10 +20,11 @@ struct ResultCheck::State {
   std::int64_t bad_row = -1;  // the first row that fails Freivalds' check, and its values
   std::vector<std::byte> bad_values;
 
-  State(const Reference& reference, DataSet set, const Scalars& scalars)
+  State(const Reference& reference, DataSet set, const Scalars& scalars,
+        std::optional<std::size_t> slot)
       : problem(reference.problem()),
         layout(problem, reference.block().data()),
-        judge(problem, layout, set, scalars) {}
+        judge(problem, layout, set, scalars, slot) {}
 
   void note_freivalds(std::int64_t i, const std::byte* row, double ratio) {
     const std::lock_guard lock(mutex);
@@ -34,20 +35,21 @@ struct ResultCheck::State {
   }
 };
 
-ResultCheck::ResultCheck(const Reference& reference, DataSet set, const Scalars& scalars)
-    : state_(std::make_unique<State>(reference, set, scalars)) {}
+ResultCheck::ResultCheck(const Reference& reference, DataSet set, const Scalars& scalars,
+                         std::optional<std::size_t> slot)
+    : state_(std::make_unique<State>(reference, set, scalars, slot)) {}
 
 ResultCheck::~ResultCheck() = default;
 
 void ResultCheck::rows(std::int64_t first, std::int64_t count, const void* got, std::int64_t ld) {
   const Judge& judge = state_->judge;
-  const bool sampled = state_->layout.header().sampled != 0;
-  const std::int64_t pitch = ld * bytes_of(state_->problem.c.type);
+  const bool by_vectors = state_->layout.header().sampled != 0 && !state_->problem.epilogue;
+  const std::int64_t pitch = ld * bytes_of(judge.type());
   Findings findings;
   for (std::int64_t i = first; i < first + count; ++i) {
     const std::byte* row = static_cast<const std::byte*>(got) + (i - first) * pitch;
     judge.row(findings, i, row);
-    if (sampled) state_->note_freivalds(i, row, judge.freivalds(i, row));
+    if (by_vectors) state_->note_freivalds(i, row, judge.freivalds(i, row));
   }
   const std::lock_guard lock(state_->mutex);
   state_->pieces.emplace(first, findings);

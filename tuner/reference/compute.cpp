@@ -313,8 +313,14 @@ bool Reference::sampled() const {
 }
 
 TestData Reference::data(DataSet set, DataOf operand) const {
-  return {problem_, set, operand, BlockLayout(problem_, block_.data()).header().seed};
+  return {problem_, set, operand, seed()};
 }
+
+std::uint64_t Reference::seed() const {
+  return BlockLayout(problem_, block_.data()).header().seed;
+}
+
+TestData Reference::operand_data(std::size_t slot) const { return {problem_, slot, seed()}; }
 
 double Reference::strict_f32_error() const {
   return BlockLayout(problem_, block_.data()).header().strict_error;

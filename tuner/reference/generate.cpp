@@ -8,6 +8,7 @@
 
 #include "tilewise/number.hpp"
 #include "tuner/reference/reference.hpp"
+#include "vocabulary/epilogue.hpp"
 #include "vocabulary/rounding.hpp"
 #include "vocabulary/thread_pool.hpp"
 
@@ -172,6 +173,22 @@ TestData::TestData(const Problem& problem, DataSet set, DataOf operand, std::uin
     magnitude_ = range.magnitude;
     if (is_a && (set == DataSet::exact || is_integer(type_))) period_ = range.a_period;
   }
+  matrix_rows_ = rows_;
+  rows_ *= problem.batch;
+}
+
+TestData::TestData(const Problem& problem, std::size_t slot, std::uint64_t seed)
+    : type_(type_of(problem.epilogue->operands.at(slot), problem.c.type)),
+      set_(DataSet::bounded),
+      operand_(DataOf::c0),
+      rows_(1),
+      columns_(1),
+      magnitude_(largest_integer(type_)),
+      transposed_(false),
+      stream_(mixed_bits(seed, 1000 + slot)) {
+  const EpilogueOver over = problem.epilogue->operands[slot].over;
+  if (over == EpilogueOver::elements) rows_ = problem.m;
+  if (over != EpilogueOver::all) columns_ = over == EpilogueOver::rows ? problem.m : problem.n;
   matrix_rows_ = rows_;
   rows_ *= problem.batch;
 }

@@ -41,6 +41,9 @@ int column_exponent(std::int64_t j);
 class TestData {
  public:
   TestData(const Problem& problem, DataSet set, DataOf operand, std::uint64_t seed);
+  /// The data of an operand of the problem's epilogue, which are bounded: a matrix of m x n, or one
+  /// row of m, n or 1 elements, for each product.
+  TestData(const Problem& problem, std::size_t slot, std::uint64_t seed);
 
   DType type() const { return type_; }
   /// The stored shape: rows tightly packed, the matrices of a batch one below the other.

@@ -8,8 +8,12 @@
 
 #include "tilewise/number.hpp"
 #include "tuner/reference/product_row.hpp"
+#include "tuner/reference/through_epilogue.hpp"
 #include "vocabulary/decimal.hpp"
+#include "vocabulary/epilogue.hpp"
 #include "vocabulary/problem.hpp"
+#include "vocabulary/rounding.hpp"
+#include "vocabulary/thread_pool.hpp"
 
 namespace tilewise {
 namespace {
@@ -103,9 +107,12 @@ struct Judge::RowSums {
   bool saturated = false;  // the sums cannot be compared
 };
 
-Judge::Judge(const Problem& problem, const BlockLayout& block, DataSet set, const Scalars& scalars)
+Judge::Judge(const Problem& problem, const BlockLayout& block, DataSet set, const Scalars& scalars,
+             std::optional<std::size_t> slot)
     : problem_(problem),
       layout_(block),
+      slot_(slot),
+      type_(slot ? type_of(problem.epilogue->operands.at(*slot), problem.c.type) : problem.c.type),
       set_(set),
       scalars_(scalars),
       c0_(problem, set == DataSet::scaled ? DataSet::bounded : set, DataOf::c0,
@@ -194,6 +201,10 @@ void Judge::unscale(std::int64_t i, std::int64_t j, std::int64_t count, double* 
 // Judges `count` stored elements of row i from column j on against products from index `from` on.
 void Judge::stored(Findings& findings, std::int64_t i, std::int64_t j, std::int64_t count,
                    const std::byte* got, const StoredProducts& products, std::int64_t from) const {
+  if (problem_.epilogue)
+    return epilogue_arithmetic(problem_.c.type) == DType::f64
+               ? through_epilogue<double>(findings, i, j, count, got, products, from)
+               : through_epilogue<float>(findings, i, j, count, got, products, from);
   double values[kChunk], old[kChunk], slack[kChunk];
   for (std::int64_t done = 0; done < count; done += kChunk) {
     const std::int64_t now = std::min(kChunk, count - done), column = j + done, at = from + done;
@@ -219,6 +230,9 @@ void Judge::stored(Findings& findings, std::int64_t i, std::int64_t j, std::int6
 
 void Judge::row(Findings& findings, std::int64_t i, const std::byte* row) const {
   const auto& header = layout_.header();
+  if (is_summed())
+    return epilogue_arithmetic(problem_.c.type) == DType::f64 ? sums<double>(findings, i, row)
+                                                              : sums<float>(findings, i, row);
   if (!header.sampled) {
     return stored(findings, i, 0, problem_.n, row, layout_.full, i * problem_.n);
   }
@@ -230,9 +244,153 @@ void Judge::row(Findings& findings, std::int64_t i, const std::byte* row) const 
   }
   for (std::int64_t c = 0; c < header.column_count; ++c) {
     const std::int64_t j = header.columns[static_cast<std::size_t>(c)];
-    stored(findings, i, j, 1, row + j * bytes_of(problem_.c.type), layout_.columns,
+    stored(findings, i, j, 1, row + j * bytes_of(type_), layout_.columns,
            i * header.column_count + c);
   }
+}
+
+bool Judge::is_summed() const {
+  return slot_ && problem_.epilogue->operands[*slot_].use == EpilogueUse::summed;
+}
+
+// What alpha op(A) op(B) + beta C may be.
+void Judge::before_epilogue(std::int64_t i, std::int64_t j, std::int64_t count,
+                            const StoredProducts& products, std::int64_t from, double* low,
+                            double* high) const {
+  const double alpha = std::fabs(scalars_.alpha), beta = std::fabs(scalars_.beta);
+  double old[kChunk];
+  std::fill_n(old, count, 0.0);
+  if (scalars_.beta != 0) c0_.values(i * problem_.n + j, count, old);
+  for (std::int64_t e = 0; e < count; ++e) {
+    const std::int64_t at = from + e;
+    const double product =
+        set_ == DataSet::exact ? static_cast<double>(products.exact[at]) : products.bounded[at];
+    const double value = scalars_.alpha * product + scalars_.beta * old[e];
+    double bound = 0;
+    if (!exactly_) {
+      const double absolute = double{products.absolute[at]};
+      bound = gamma_k_ * (alpha * absolute + beta * std::fabs(old[e])) +
+              kind_.product_roundoff * alpha * absolute;
+    }
+    low[e] = value - bound;
+    high[e] = value + bound;
+    if (set_ != DataSet::scaled) continue;
+    const double by_row = std::ldexp(1.0, row_exponent(i % problem_.m)),
+                 by_column = std::ldexp(1.0, column_exponent(j + e));
+    const double lost = k_ * alpha * kLost * (by_row + by_column + 1);  // as unscale() has it
+    low[e] = low[e] * by_row * by_column - lost;
+    high[e] = high[e] * by_row * by_column + lost;
+  }
+}
+
+// Whether elements of row i are within their bounds, rounded to their type.
+template <class T>
+void Judge::within(Findings& findings, std::int64_t i, std::int64_t j, std::int64_t count,
+                   const std::byte* got, const Bounds<T>* allowed) const {
+  T ends[kChunk];
+  double values[kChunk], low[kChunk], high[kChunk];
+  alignas(64) std::byte stored[kChunk * sizeof(double)];
+  const auto round = [&](T Bounds<T>::*end, double* to) {
+    std::transform(allowed, allowed + count, ends, [&](const Bounds<T>& x) { return x.*end; });
+    narrow(type_, ends, count, stored);
+    widen(type_, stored, count, to);
+  };
+  round(&Bounds<T>::low, low);
+  round(&Bounds<T>::high, high);
+  widen(type_, got, count, values);
+  for (std::int64_t e = 0; e < count; ++e) {
+    double least = allowed[e].empty() ? kInfinity : low[e];
+    double most = allowed[e].empty() ? -kInfinity : high[e];
+    if (allowed[e].nan && is_integer(type_))
+      least = std::min(least, 0.0), most = std::max(most, 0.0);
+    const double value = values[e], middle = least + (most - least) / 2, half = (most - least) / 2;
+    double ratio = 0;
+    if (value != value)
+      ratio = allowed[e].nan && !is_integer(type_) ? 0 : kInfinity;
+    else if (!(least <= value && value <= most))
+      ratio = std::max(ratio_of(std::fabs(value - middle), half), std::nextafter(1.0, 2.0));
+    else if (half > 0 && half < kInfinity)
+      ratio = std::min(1.0, std::fabs(value - middle) / half);
+    if (findings.row < 0 || ratio > findings.ratio)
+      findings.note(ratio, i, j + e, value, least == most ? least : middle, half);
+  }
+}
+
+template <class T>
+void Judge::through_epilogue(Findings& findings, std::int64_t i, std::int64_t j, std::int64_t count,
+                             const std::byte* got, const StoredProducts& products,
+                             std::int64_t from) const {
+  ThroughEpilogue<T> epilogue(problem_, slot_, layout_.header().seed);
+  double low[kChunk], high[kChunk];
+  Bounds<T> made[kChunk];
+  for (std::int64_t done = 0; done < count; done += kChunk) {
+    const std::int64_t now = std::min(kChunk, count - done);
+    before_epilogue(i, j + done, now, products, from + done, low, high);
+    epilogue.apply(i, j + done, now, low, high, made);
+    within(findings, i, j + done, now, got + done * bytes_of(type_), made);
+  }
+}
+
+// Sums over the rows of neighbouring columns; the first row's products begin at `from`.
+template <class T>
+Findings Judge::sums_of_columns(std::int64_t product, std::int64_t j, std::int64_t count,
+                                const std::byte* got, const StoredProducts& products,
+                                std::int64_t from) const {
+  struct Sum {
+    double low = 0, high = 0, absolute = 0;
+    bool nan = false;
+  };
+  ThroughEpilogue<T> epilogue(problem_, slot_, layout_.header().seed);
+  double low[kChunk], high[kChunk];
+  Bounds<T> made[kChunk];
+  std::vector<Sum> sums(static_cast<std::size_t>(count));
+  for (std::int64_t row = 0; row < problem_.m; ++row) {
+    const std::int64_t i = product * problem_.m + row;
+    before_epilogue(i, j, count, products, from + row * products.columns, low, high);
+    epilogue.apply(i, j, count, low, high, made);
+    for (std::int64_t e = 0; e < count; ++e) {
+      Sum& sum = sums[static_cast<std::size_t>(e)];
+      sum.low += static_cast<double>(made[e].low);
+      sum.high += static_cast<double>(made[e].high);
+      sum.absolute += std::max(std::fabs(static_cast<double>(made[e].low)),
+                               std::fabs(static_cast<double>(made[e].high)));
+      sum.nan |= made[e].nan;
+    }
+  }
+  // The kernel's additions, and those above.
+  const double rounding =
+      2 * gamma(static_cast<double>(problem_.m) + 2, double{std::numeric_limits<T>::epsilon()} / 2);
+  for (std::int64_t e = 0; e < count; ++e) {
+    const Sum& sum = sums[static_cast<std::size_t>(e)];
+    if (sum.nan || !(sum.absolute < kInfinity)) {  // not looked at more closely
+      made[e] = {-std::numeric_limits<T>::infinity(), std::numeric_limits<T>::infinity(), true};
+      continue;
+    }
+    made[e] = {static_cast<T>(sum.low - rounding * sum.absolute),
+               static_cast<T>(sum.high + rounding * sum.absolute), false};
+  }
+  Findings findings;
+  within(findings, product, j, count, got, made);
+  return findings;
+}
+
+template <class T>
+void Judge::sums(Findings& findings, std::int64_t product, const std::byte* row) const {
+  const auto& header = layout_.header();
+  const bool sampled = header.sampled != 0;
+  if (sampled && problem_.batch > 1) return;
+  const std::int64_t together = sampled ? 1 : 64;  // columns of a task
+  const std::int64_t tasks = sampled ? header.column_count : ceil_div(problem_.n, together);
+  std::vector<Findings> found(static_cast<std::size_t>(tasks));
+  parallel_for(tasks, 0, [&](std::int64_t task, int) {
+    const std::int64_t j =
+        sampled ? header.columns[static_cast<std::size_t>(task)] : task * together;
+    const std::int64_t count = sampled ? 1 : std::min(together, problem_.n - j);
+    found[static_cast<std::size_t>(task)] = sums_of_columns<T>(
+        product, j, count, row + j * bytes_of(type_), sampled ? layout_.columns : layout_.full,
+        sampled ? task : product * problem_.m * problem_.n + j);
+  });
+  for (const Findings& one : found) findings.merge(one);
 }
 
 Judge::RowSums Judge::sums_of(std::int64_t i, const std::byte* row) const {
@@ -315,13 +473,16 @@ double Judge::allowed_norm(const Findings& sums) const {
 }
 
 std::string Judge::describe(const Findings& worst) const {
-  const std::int64_t i = worst.row % problem_.m;
-  std::string line = "C[" + std::to_string(i) + "][" + std::to_string(worst.column) + "]";
-  if (problem_.batch > 1) line += " of matrix " + std::to_string(worst.row / problem_.m);
+  const std::int64_t rows = is_summed() ? 1 : problem_.m, i = worst.row % rows;
+  std::string line = slot_ ? "p" + std::to_string(*slot_) : "C";
+  if (!is_summed()) line += "[" + std::to_string(i) + "]";
+  line += "[" + std::to_string(worst.column) + "]";
+  if (problem_.batch > 1) line += " of matrix " + std::to_string(worst.row / rows);
   const int digits = problem_.c.type == DType::f64 ? 17 : 9;
   line += " = " + text(worst.got, digits) + " instead of " + text(worst.expected, digits);
-  if (exactly_) return line + " (exact data)";
+  if (exactly_ && !problem_.epilogue) return line + " (exact data)";
   line += " (bound " + text(worst.bound) + ")";
+  if (problem_.epilogue) return line;
   if (set_ != DataSet::scaled) return line;
   return line + ", all times 2^" + std::to_string(row_exponent(i) + column_exponent(worst.column)) +
          " (scaled data)";
@@ -353,7 +514,7 @@ Comparison Judge::verdict(const Findings& findings, double freivalds_ratio,
   } else if (bad_row >= 0) {
     result.worst = "row " + std::to_string(bad_row) + " of C times a vector is wrong";
   }
-  if (!exactly_) judge_norm(result, findings);
+  if (!exactly_ && !problem_.epilogue) judge_norm(result, findings);
   return result;
 }
 

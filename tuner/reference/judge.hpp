@@ -2,9 +2,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 
 #include "tuner/reference/block.hpp"
+#include "tuner/reference/epilogue_bounds.hpp"
 #include "tuner/reference/reference.hpp"
 
 namespace tilewise {
@@ -26,10 +28,15 @@ struct Findings {
 /// of their row and column, which is exact. Thread-safe.
 class Judge {
  public:
-  /// All but `scalars` must outlive this.
-  Judge(const Problem& problem, const BlockLayout& block, DataSet set, const Scalars& scalars);
+  /// All but `scalars` must outlive this. `slot`: judges what the epilogue writes to, or sums in,
+  /// this operand instead of C.
+  Judge(const Problem& problem, const BlockLayout& block, DataSet set, const Scalars& scalars,
+        std::optional<std::size_t> slot = {});
+  /// Of the elements that are judged.
+  DType type() const { return type_; }
 
-  /// Compares row i with the values that the reference stores for it.
+  /// Compares row i with the values that the reference stores for it. A row of sums is that of a
+  /// product, of which there is nothing to compare if a batch is sampled.
   void row(Findings& findings, std::int64_t i, const std::byte* row) const;
   /// For a sampled reference: the largest error of row i's products with the Freivalds vectors,
   /// over its bound; at most 1 for a correct row.
@@ -44,6 +51,23 @@ class Judge {
   struct RowSums;
   void stored(Findings& findings, std::int64_t i, std::int64_t j, std::int64_t count,
               const std::byte* got, const StoredProducts& products, std::int64_t from) const;
+  bool is_summed() const;
+  void before_epilogue(std::int64_t i, std::int64_t j, std::int64_t count,
+                       const StoredProducts& products, std::int64_t from, double* low,
+                       double* high) const;
+  template <class T>
+  void through_epilogue(Findings& findings, std::int64_t i, std::int64_t j, std::int64_t count,
+                        const std::byte* got, const StoredProducts& products,
+                        std::int64_t from) const;
+  template <class T>
+  void sums(Findings& findings, std::int64_t product, const std::byte* row) const;
+  template <class T>
+  Findings sums_of_columns(std::int64_t product, std::int64_t j, std::int64_t count,
+                           const std::byte* got, const StoredProducts& products,
+                           std::int64_t from) const;
+  template <class T>
+  void within(Findings& findings, std::int64_t i, std::int64_t j, std::int64_t count,
+              const std::byte* got, const Bounds<T>* allowed) const;
   template <typename Want>
   void exact(Findings& findings, const ElementRange& at, const Want* want) const;
   template <bool Scaled>
@@ -60,6 +84,8 @@ class Judge {
 
   const Problem& problem_;
   const BlockLayout& layout_;
+  std::optional<std::size_t> slot_;
+  DType type_;
   DataSet set_;
   Scalars scalars_;
   TestData c0_;

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "tilewise/call.hpp"
@@ -17,7 +18,8 @@ struct Scalars {
 
 /// The result of a comparison. Integers and exact data are compared bit for bit with the exact
 /// value, rounded and saturated to C's type; bounded data within the bound of docs/measuring.md.
-/// NaN-safe: !(error <= bound) for any element means not ok.
+/// NaN-safe: !(error <= bound) for any element means not ok. With an epilogue, all is compared with
+/// what its arithmetic gives within these bounds (epilogue_bounds.hpp).
 struct Comparison {
   bool ok = false;
   double error_ratio = 0;  ///< largest |got - ref| / bound (exact data: 0 or infinity)
@@ -58,9 +60,10 @@ struct ReferenceLimits {
 /// The correct results of one problem's test data, computed once on all cores in f64 and shared by
 /// all candidates, in one flat block that a worker process maps. Small problems store every
 /// element. Larger ones store sampled rows, columns, tile edges and corners exactly, and Freivalds
-/// vectors (C x against A (B x)) that cover every element of every matrix of a batch. Sampled rows
-/// of a batch are from its first matrices, its last and some between. Operands are not stored:
-/// data() generates them. Immutable once computed; thread-safe.
+/// vectors (C x against A (B x)) that cover every element of every matrix of a batch, where there
+/// is no epilogue: with one, a sampled reference looks at the samples only. Sampled rows of a batch
+/// are from its first matrices, its last and some between. Operands are not stored: data()
+/// generates them. Immutable once computed; thread-safe.
 class Reference {
  public:
   /// Computes. `threads` 0 = all cores. 4096^3 takes at most 5 s on 16 cores, and meanwhile memory
@@ -78,6 +81,9 @@ class Reference {
   bool sampled() const;
   /// The operands as stored; C0 is C before the product.
   TestData data(DataSet set, DataOf operand) const;
+  std::uint64_t seed() const;
+  /// The data of an operand of the epilogue.
+  TestData operand_data(std::size_t slot) const;
   /// The scalars of a check: index 0 is (1, 0); index 1 is non-trivial (whole numbers for exact
   /// data and integer types). The accumulator's type holds them exactly.
   static Scalars scalars(const Problem& problem, DataSet set, int index);
@@ -100,11 +106,14 @@ class Reference {
 /// Compares a result that is passed in pieces, from any number of threads.
 class ResultCheck {
  public:
-  /// Parameters as for Reference::compare(). `reference` must outlive this.
-  ResultCheck(const Reference& reference, DataSet set, const Scalars& scalars);
+  /// Parameters as for Reference::compare(). `reference` must outlive this. `slot`: compares what
+  /// the epilogue writes to, or sums in, this operand instead of C.
+  ResultCheck(const Reference& reference, DataSet set, const Scalars& scalars,
+              std::optional<std::size_t> slot = {});
   ~ResultCheck();
   /// Rows first .. first + count - 1, `ld` elements apart; `got` points to the first. Row i of
-  /// matrix b of a batch is row b m + i. Pass each row once. Thread-safe.
+  /// matrix b of a batch is row b m + i; row b of sums is product b's. Pass each row once.
+  /// Thread-safe.
   void rows(std::int64_t first, std::int64_t count, const void* got, std::int64_t ld);
   /// Call when all rows were passed. Given the same pieces, the result does not depend on threads
   /// or order.

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "db/kernel_text.hpp"
+
 namespace tilewise {
 namespace {
 
@@ -39,11 +41,7 @@ Message message_of(const Json& json) {
 Json to_value(const std::string& text) { return Json::parse(text); }
 
 Json image_to_json(const Image& image) {
-  Json defines = Json::array();
-  for (const auto& [name, value] : image.kernel.defines) defines.push_back({name, value});
-  return {{"source", image.kernel.source},
-          {"entry", image.kernel.entry},
-          {"defines", defines},
+  return {{"kernel", to_string(image.kernel)},
           {"target", to_string(image.target)},
           {"source_hash", image.source_hash},
           {"launch_revision", image.launch_revision},
@@ -53,11 +51,7 @@ Json image_to_json(const Image& image) {
 // `blob` holds all binaries consecutively; `used` is the offset of this one.
 Image image_from_json(const Json& json, const std::vector<std::uint8_t>& blob, std::size_t& used) {
   Image image;
-  image.kernel.source = json.at("source");
-  image.kernel.entry = json.at("entry");
-  for (const Json& define : json.at("defines")) {
-    image.kernel.defines.emplace(define.at(0), define.at(1));
-  }
+  image.kernel = parse_kernel(json.at("kernel").get<std::string>());
   image.target = parse_target(json.at("target").get<std::string>());
   image.source_hash = json.at("source_hash");
   image.launch_revision = json.at("launch_revision");

@@ -1,0 +1,56 @@
+#include "tuner/evaluate/epilogue_buffers.hpp"
+
+#include "vocabulary/epilogue.hpp"
+#include "vocabulary/problem.hpp"
+
+namespace tilewise {
+
+std::vector<Placement> EpilogueBuffers::placements(const Problem& problem, Kind kind) {
+  std::vector<Placement> places;
+  if (!problem.epilogue) return places;
+  for (const EpilogueSlot& slot : problem.epilogue->operands) {
+    const std::int64_t rows = slot.over == EpilogueOver::elements ? problem.m : 1;
+    const std::int64_t columns = slot.over == EpilogueOver::all    ? 1
+                                 : slot.over == EpilogueOver::rows ? problem.m
+                                                                   : problem.n;
+    const int element = bytes_of(type_of(slot, problem.c.type));
+    const auto row = static_cast<std::uint64_t>(columns * element);
+    places.push_back(
+        kind == Kind::guarded
+            ? guarded_placement(rows, columns, element, element, problem.batch)
+            : tight_placement(rows, columns, element, common_alignment({row}), problem.batch));
+  }
+  return places;
+}
+
+std::int64_t EpilogueBuffers::bytes(const Problem& problem, Kind kind) {
+  std::int64_t bytes = 0;
+  for (const Placement& place : placements(problem, kind)) bytes += place.bytes;
+  return bytes;
+}
+
+EpilogueBuffers::EpilogueBuffers(Device& device, const Problem& problem, Kind kind) {
+  for (const Placement& place : placements(problem, kind)) {
+    const std::size_t slot = matrices_.size();
+    const DeviceMatrix& made = matrices_.emplace_back(device, place);
+    written_.push_back(problem.epilogue->operands[slot].use != EpilogueUse::read);
+    bound_.push_back({made.data(), place.ld, place.stride, 0});
+  }
+}
+
+void EpilogueBuffers::upload(Staging& staging, Stream stream, const Problem& problem,
+                             std::uint64_t seed) const {
+  for (std::size_t slot = 0; slot < matrices_.size(); ++slot)
+    if (!written_[slot]) staging.upload(stream, matrices_[slot], TestData(problem, slot, seed));
+}
+
+void EpilogueBuffers::clear_results(Device& device, Stream stream) const {
+  for (std::size_t slot = 0; slot < matrices_.size(); ++slot) {
+    const Placement& place = matrices_[slot].placement();
+    if (written_[slot])
+      device.fill32(matrices_[slot].allocation(), canary_word(place.element_bytes), place.bytes / 4,
+                    stream);
+  }
+}
+
+}  // namespace tilewise

@@ -1,0 +1,259 @@
+#include "tuner/reference/epilogue_bounds.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+namespace tilewise {
+namespace {
+
+using Op = EpilogueOp;
+
+template <class T>
+constexpr T kInfinity = std::numeric_limits<T>::infinity();
+
+template <class T>
+Bounds<T> with_nan(Bounds<T> x, bool nan) {
+  x.nan |= nan;
+  return x;
+}
+
+template <class T>
+Bounds<T> all() {
+  return {-kInfinity<T>, kInfinity<T>, true};
+}
+
+template <class T>
+Bounds<T> hull(const Bounds<T>& x, const Bounds<T>& y) {
+  return {std::min(x.low, y.low), std::max(x.high, y.high), x.nan || y.nan};
+}
+
+template <class T>
+bool contains(const Bounds<T>& x, T value) {
+  return x.low <= value && value <= x.high;
+}
+
+template <class T>
+Bounds<T> negated(const Bounds<T>& x) {
+  return {-x.high, -x.low, x.nan};
+}
+
+/// The bounds of a binary operator of IEEE 754 from its values at the corners, where it has its
+/// least and largest value.
+template <class T, class Operator>
+Bounds<T> of_corners(const Bounds<T>& x, const Bounds<T>& y, const Operator& apply) {
+  Bounds<T> made = Bounds<T>::nothing();
+  made.nan = x.nan || y.nan;
+  if (x.empty() || y.empty()) return made;
+  for (const T of_x : {x.low, x.high})
+    for (const T of_y : {y.low, y.high}) {
+      const T value = apply(of_x, of_y);
+      if (value != value) return all<T>();  // infinity - infinity, 0 infinity: seldom, and coarse
+      made.low = std::min(made.low, value);
+      made.high = std::max(made.high, value);
+    }
+  return made;
+}
+
+template <class T>
+Bounds<T> add(const Bounds<T>& x, const Bounds<T>& y) {
+  return of_corners(x, y, [](T a, T b) { return a + b; });
+}
+template <class T>
+Bounds<T> multiply(const Bounds<T>& x, const Bounds<T>& y) {
+  const auto infinite = [](const Bounds<T>& z) {
+    return z.low == -kInfinity<T> || z.high == kInfinity<T>;
+  };
+  if ((infinite(x) && contains(y, T(0))) || (infinite(y) && contains(x, T(0)))) return all<T>();
+  return of_corners(x, y, [](T a, T b) { return a * b; });
+}
+template <class T>
+Bounds<T> divide(const Bounds<T>& x, const Bounds<T>& y) {
+  if (!x.empty() && contains(y, T(0))) return all<T>();
+  return of_corners(x, y, [](T a, T b) { return a / b; });
+}
+
+/// A function that never falls, by `ulps` from exact.
+template <class T, class Function>
+Bounds<T> rising(const Bounds<T>& x, const Function& function, int ulps) {
+  if (x.empty()) return Bounds<T>::nothing();
+  const auto slack = [ulps](T value) {
+    if (ulps == 0 || !std::isfinite(value)) return T(0);
+    return T(ulps) * (std::abs(value) * std::numeric_limits<T>::epsilon() +
+                      std::numeric_limits<T>::denorm_min());
+  };
+  const T low = function(x.low), high = function(x.high);
+  return {low - slack(low), high + slack(high), x.nan};
+}
+
+template <class T>
+Bounds<T> exponential(const Bounds<T>& x) {
+  return rising(
+      x, [](T a) { return std::exp(a); }, kFunctionUlps);
+}
+template <class T>
+Bounds<T> error_function(const Bounds<T>& x) {
+  return rising(
+      x, [](T a) { return std::erf(a); }, kFunctionUlps);
+}
+template <class T>
+Bounds<T> hyperbolic_tangent(const Bounds<T>& x) {
+  return rising(
+      x, [](T a) { return std::tanh(a); }, kFunctionUlps);
+}
+
+/// A rising function of numbers from 0 on; NaN below.
+template <class T, class Function>
+Bounds<T> from_zero(const Bounds<T>& x, const Function& function, int ulps) {
+  if (!(x.high >= T(0))) return Bounds<T>::nothing();
+  return with_nan(rising(Bounds<T>{std::max(x.low, T(0)), x.high, x.nan}, function, ulps),
+                  x.low < T(0));
+}
+template <class T>
+Bounds<T> square_root(const Bounds<T>& x) {
+  return from_zero(
+      x, [](T a) { return std::sqrt(a); }, 0);
+}
+
+template <class T>
+Bounds<T> absolute(const Bounds<T>& x) {
+  if (x.empty() || x.low >= T(0)) return x;
+  if (x.high <= T(0)) return negated(x);
+  return {T(0), std::max(-x.low, x.high), x.nan};
+}
+
+template <class T>
+Bounds<T> smaller(const Bounds<T>& x, const Bounds<T>& y) {
+  if (x.empty() || y.empty()) return Bounds<T>::nothing();
+  return {std::min(x.low, y.low), std::min(x.high, y.high), x.nan || y.nan};
+}
+
+/// A condition as bounds of 0 and 1. With NaN, only != holds.
+template <class T>
+Bounds<T> condition(const Bounds<T>& x, const Bounds<T>& y, Op op) {
+  bool may = false, may_not = x.nan || y.nan;
+  if (!x.empty() && !y.empty()) {
+    const bool apart = x.high < y.low || y.high < x.low;
+    const bool same = x.low == x.high && y.low == y.high && x.low == y.low;
+    switch (op) {
+      case Op::less:
+        may = x.low < y.high;
+        may_not |= !(x.high < y.low);
+        break;
+      case Op::less_or_equal:
+        may = x.low <= y.high;
+        may_not |= !(x.high <= y.low);
+        break;
+      default:  // equal, and != turned round below
+        may = !apart;
+        may_not |= !same;
+    }
+  }
+  if (op == Op::not_equal) std::swap(may, may_not);
+  return {T(!may_not), T(may), false};
+}
+
+template <class T>
+Bounds<T> chosen(const Bounds<T>& where, const Bounds<T>& x, const Bounds<T>& y) {
+  if (where.low == T(1)) return x;
+  return where.high == T(0) ? y : hull(x, y);
+}
+
+template <class T>
+Bounds<T> value_of(const EpilogueNode& node, const Bounds<T>& x, const Bounds<T>& y,
+                   const Bounds<T>& z) {
+  const auto number = [](double value) { return Bounds<T>::of(T(value)); };
+  const Bounds<T> one = number(1);
+  switch (node.op) {
+    case Op::negate:
+      return negated(x);
+    case Op::add:
+      return add(x, y);
+    case Op::subtract:
+      return add(x, negated(y));
+    case Op::multiply:
+      return multiply(x, y);
+    case Op::divide:
+      return divide(x, y);
+    case Op::minimum:
+      return smaller(x, y);
+    case Op::maximum:
+      return negated(smaller(negated(x), negated(y)));
+    case Op::less:
+    case Op::less_or_equal:
+    case Op::equal:
+    case Op::not_equal:
+      return condition(x, y, node.op);
+    case Op::where:
+      return chosen(x, y, z);
+    case Op::absolute:
+      return absolute(x);
+    case Op::square_root:
+      return square_root(x);
+    case Op::reciprocal_root:
+      return divide(one, square_root(x));
+    case Op::exponential:
+      return exponential(x);
+    case Op::logarithm:
+      return from_zero(
+          x, [](T a) { return std::log(a); }, kFunctionUlps);
+    case Op::hyperbolic_tangent:
+      return hyperbolic_tangent(x);
+    case Op::error_function:
+      return error_function(x);
+    case Op::sigmoid:
+      return divide(one, add(one, exponential(negated(x))));
+    case Op::silu:
+      return divide(x, add(one, exponential(negated(x))));
+    case Op::relu:
+      return rising(
+          x, [](T a) { return a < T(0) ? T(0) : a; }, 0);
+    case Op::gelu:
+      return multiply(multiply(number(0.5), x),
+                      add(one, error_function(multiply(x, number(std::numbers::sqrt2 / 2)))));
+    case Op::gelu_tanh: {
+      constexpr double root = 0.79788456080286536;  // sqrt(2 / pi)
+      const Bounds<T> cube = multiply(multiply(multiply(number(0.044715), x), x), x);
+      return multiply(multiply(number(0.5), x),
+                      add(one, hyperbolic_tangent(multiply(number(root), add(x, cube)))));
+    }
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+template <class T>
+Bounds<T> Bounds<T>::nothing() {
+  return {kInfinity<T>, -kInfinity<T>, true};
+}
+
+template <class T>
+EpilogueBounds<T>::EpilogueBounds(const EpilogueForm& form) : form_(form), of_(form.nodes.size()) {}
+
+template <class T>
+void EpilogueBounds<T>::evaluate(const Bounds<T>& sum_of_products, const std::vector<T>& values) {
+  for (std::size_t n = 0; n < of_.size(); ++n) {
+    const EpilogueNode& node = form_.nodes[n];
+    const auto x = [&](std::size_t nth) {
+      return nth < node.x.size() ? of_[node.x[nth]] : Bounds<T>{};
+    };
+    if (node.op == Op::sum_of_products)
+      of_[n] = sum_of_products;
+    else if (node.op == Op::number)
+      of_[n] = Bounds<T>::of(static_cast<T>(node.value));
+    else if (node.op == Op::operand)
+      of_[n] = Bounds<T>::of(values[node.slot]);
+    else
+      of_[n] = value_of(node, x(0), x(1), x(2));
+  }
+}
+
+template struct Bounds<float>;
+template struct Bounds<double>;
+template class EpilogueBounds<float>;
+template class EpilogueBounds<double>;
+
+}  // namespace tilewise
