@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <exception>
@@ -12,6 +13,7 @@
 #include "tilewise/matmul.h"
 #include "tilewise/matmul.hpp"
 #include "tilewise/version.hpp"
+#include "vocabulary/epilogue.hpp"
 #include "vocabulary/own_errors.hpp"
 
 struct tilewise_matmul {
@@ -19,6 +21,9 @@ struct tilewise_matmul {
 };
 struct tilewise_packed {
   tilewise::PackedOperand operand;
+};
+struct tilewise_epilogue {
+  tilewise::Epilogue parsed;
 };
 
 namespace tilewise {
@@ -126,8 +131,9 @@ constexpr std::size_t kFirstCall = offsetof(tilewise_call, stream) + sizeof(tile
 static_assert(sizeof(tilewise_options) ==
               offsetof(tilewise_options, host_memory_limit) + sizeof(std::int64_t));
 static_assert(sizeof(tilewise_problem) ==
-              offsetof(tilewise_problem, reserved) + sizeof(std::int32_t));
-static_assert(sizeof(tilewise_call) == kFirstCall);
+              offsetof(tilewise_problem, epilogue) + sizeof(const tilewise_epilogue*));
+static_assert(sizeof(tilewise_call) ==
+              offsetof(tilewise_call, operand_count) + sizeof(std::int64_t));
 /// Larger than every version of a struct; a larger size is uninitialised memory.
 constexpr std::size_t kLargestStruct = 4096;
 
@@ -192,6 +198,7 @@ Problem problem_of(const tilewise_problem* given) {
   if (p.alignment_a != 0) problem.a.alignment = p.alignment_a;
   if (p.alignment_b != 0) problem.b.alignment = p.alignment_b;
   if (p.alignment_c != 0) problem.c.alignment = p.alignment_c;
+  if (p.epilogue) set_epilogue(problem, p.epilogue->parsed);
   return problem;
 }
 
@@ -203,9 +210,18 @@ tilewise_problem f32_problem(tilewise_layout layout, std::int64_t m, std::int64_
   return problem;
 }
 
-Call call_of(const tilewise_call* given) {
-  const tilewise_call x = read(given, "tilewise_call", kFirstCall);
+/// A call with the operands of its epilogue, to which it refers.
+struct ReadCall {
   Call call;
+  std::array<EpilogueOperand, EpilogueForm::kMostOperands> operands;
+
+  explicit ReadCall(const tilewise_call* given);
+  ReadCall(const ReadCall&) = delete;
+  ReadCall& operator=(const ReadCall&) = delete;
+};
+
+ReadCall::ReadCall(const tilewise_call* given) {
+  const tilewise_call x = read(given, "tilewise_call", kFirstCall);
   call.a = x.a, call.b = x.b, call.c = x.c;
   call.lda = x.lda, call.ldb = x.ldb, call.ldc = x.ldc;
   call.stride_a = x.stride_a, call.stride_b = x.stride_b, call.stride_c = x.stride_c;
@@ -214,7 +230,17 @@ Call call_of(const tilewise_call* given) {
   call.stream = x.stream;
   if (x.packed_a) call.packed_a = &x.packed_a->operand;
   if (x.packed_b) call.packed_b = &x.packed_b->operand;
-  return call;
+  const auto most = static_cast<std::int64_t>(operands.size());
+  if (x.operand_count < 0 || x.operand_count > most || (x.operand_count > 0 && !x.operands))
+    throw Error(ErrorKind::invalid_argument, "operand_count = " + std::to_string(x.operand_count) +
+                                                 (x.operands ? "" : " with operands null") +
+                                                 "; an epilogue has 0 to " + std::to_string(most) +
+                                                 " operands");
+  const auto count = static_cast<std::size_t>(x.operand_count);
+  std::transform(x.operands, x.operands + count, operands.begin(), [](const tilewise_operand& one) {
+    return EpilogueOperand{one.data, one.ld, one.stride, one.value};
+  });
+  call.operands = {operands.data(), count};
 }
 
 template <class Pack>
@@ -321,12 +347,36 @@ tilewise_status tilewise_explain(tilewise_matmul* matmul, tilewise_layout layout
 
 tilewise_status tilewise_multiply(tilewise_matmul* matmul, const tilewise_problem* problem,
                                   const tilewise_call* call) {
-  return guarded([&] { checked(matmul)(problem_of(problem), call_of(call)); });
+  return guarded([&] { checked(matmul)(problem_of(problem), ReadCall(call).call); });
 }
 
 tilewise_status tilewise_multiply_host(tilewise_matmul* matmul, const tilewise_problem* problem,
                                        const tilewise_call* call) {
-  return guarded([&] { checked(matmul).host(problem_of(problem), call_of(call)); });
+  return guarded([&] { checked(matmul).host(problem_of(problem), ReadCall(call).call); });
+}
+
+tilewise_status tilewise_epilogue_create(const char* text, tilewise_epilogue** epilogue) {
+  return guarded([&] {
+    if (!epilogue) throw Error(ErrorKind::invalid_argument, "where to put the handle is null");
+    *epilogue = nullptr;
+    if (!text) throw Error(ErrorKind::invalid_argument, "the text of the epilogue is null");
+    *epilogue = new tilewise_epilogue{Epilogue(text)};
+  });
+}
+
+void tilewise_epilogue_destroy(tilewise_epilogue* epilogue) { delete epilogue; }
+
+int tilewise_epilogue_operands(const tilewise_epilogue* epilogue) {
+  return epilogue ? static_cast<int>(epilogue->parsed.operands()) : 0;
+}
+
+tilewise_status tilewise_epilogue_slot(const tilewise_epilogue* epilogue, const char* name,
+                                       int* slot) {
+  return guarded([&] {
+    if (!epilogue || !name || !slot)
+      throw Error(ErrorKind::invalid_argument, "the epilogue, the name or the slot is null");
+    *slot = static_cast<int>(epilogue->parsed.slot(name));
+  });
 }
 
 tilewise_status tilewise_prepare_problem(tilewise_matmul* matmul, const tilewise_problem* problem) {

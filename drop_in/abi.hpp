@@ -29,11 +29,14 @@ inline constexpr int kCompute16 = 64, kCompute32 = 68, kCompute64 = 70, kCompute
 
 // cublasLtMatmulDescAttributes_t.
 inline constexpr int kLtCompute = 0, kLtScaleType = 1, kLtPointerMode = 2, kLtTransA = 3,
-                     kLtTransB = 4, kLtTransC = 5, kLtFill = 6, kLtEpilogue = 7, kLtSmCount = 15,
-                     kLtScaleA = 17, kLtScaleB = 18, kLtScaleC = 19, kLtScaleD = 20, kLtAmax = 21,
-                     kLtFastSums = 25, kLtSyncFirst = 27, kLtSyncLast = 30, kLtScaleModes = 31,
+                     kLtTransB = 4, kLtTransC = 5, kLtFill = 6, kLtEpilogue = 7, kLtBias = 8,
+                     kLtBiasStride = 10, kLtSmCount = 15, kLtScaleA = 17, kLtScaleB = 18,
+                     kLtScaleC = 19, kLtScaleD = 20, kLtAmax = 21, kLtFastSums = 25,
+                     kLtBiasType = 26, kLtSyncFirst = 27, kLtSyncLast = 30, kLtScaleModes = 31,
                      kLtScaleModesEnd = 35, kLtScaleOut = 36, kLtEmulation = 38;
-inline constexpr int kLtFullFill = 2, kLtNoEpilogue = 1;
+inline constexpr int kLtFullFill = 2;
+// cublasLtEpilogue_t: one of these, or one of the first two with a bias. GELU is that by tanh.
+inline constexpr int kLtNoEpilogue = 1, kLtRelu = 2, kLtWithBias = 4, kLtGelu = 32;
 
 // cublasLtMatrixLayoutAttribute_t.
 inline constexpr int kLtType = 0, kLtOrder = 1, kLtRows = 2, kLtColumns = 3, kLtLd = 4,

@@ -146,8 +146,9 @@ Decision Answerer::by_records(const Problem& problem) {
   return decision;
 }
 
-/// The expected time of cuBLAS is its time for the nearest problem of the same layout and alignment
-/// that has a winner, scaled as the cost model scales that winner from one problem to the other.
+/// The expected time of cuBLAS is its time for the nearest problem of the same layout, alignment
+/// and epilogue that has a winner, scaled as the cost model scales that winner from one problem to
+/// the other.
 Decision Answerer::by_prediction(const Problem& problem) {
   stored_->all_read.call([this] { stored_->all = stored_->database->baselines({}, stored_->gpu); });
   Decision decision;
@@ -156,7 +157,8 @@ Decision Answerer::by_prediction(const Problem& problem) {
   for (const Baseline& baseline : stored_->all) {
     const Problem& other = baseline.problem;
     if (!same_types(other, problem) || layout_of(other) != layout_of(problem) ||
-        alignment_of(other) != alignment_of(problem) || !(baseline.measurement.median_us > 0))
+        alignment_of(other) != alignment_of(problem) || other.epilogue != problem.epilogue ||
+        !(baseline.measurement.median_us > 0))
       continue;
     const double distance = distance_between(other, problem);
     const bool same = nearest && other == nearest->problem;

@@ -146,6 +146,7 @@ DropIn::Outcome DropIn::consider(const Gemm& gemm, Circumstances& circumstances)
     product.call.alpha = scalar_of(gemm.alpha, gemm.scalar);
     product.call.beta = scalar_of(gemm.beta, gemm.scalar);
     product.call.stream = circumstances.stream;
+    product.call.operands = product.operands();
     if (entry->there->failed.load(kRelaxed)) return pass(Why::off);
     entry->there->answerer->multiply(product.problem, product.call);
     entry->answered.fetch_add(1, kRelaxed);

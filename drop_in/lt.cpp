@@ -26,7 +26,8 @@ Value attribute(Real<Function>& real, const Described* described, int name, Valu
 /// The contents of a call's descriptors.
 struct Said {
   Why why = Why::none;
-  int compute = 0, scalar = 0, op_a = 0, op_b = 0;
+  int compute = 0, scalar = 0, op_a = 0, op_b = 0, epilogue = kLtNoEpilogue;
+  Matrix bias;  ///< its type -1: that of D
   bool scalars_on_host = true, fast_sums = false, all_multiprocessors = true;
   struct {
     int type = 0;
@@ -47,8 +48,11 @@ Said read(const LtProduct* product, const std::array<const LtMatrix*, 4>& matric
   said.scalars_on_host = of(kLtPointerMode, std::int32_t{kPointersOnHost}) == kPointersOnHost;
   said.fast_sums = of(kLtFastSums, std::int8_t{0}) != 0;
   said.all_multiprocessors = of(kLtSmCount, std::int32_t{0}) == 0;
-  bool plain = of(kLtEpilogue, std::uint32_t{kLtNoEpilogue}) == kLtNoEpilogue &&
-               of(kLtTransC, std::int32_t{0}) == kNotTransposed &&
+  said.epilogue = static_cast<int>(of(kLtEpilogue, std::uint32_t{kLtNoEpilogue}));
+  if ((said.epilogue & kLtWithBias) != 0)
+    said.bias = {of(kLtBias, static_cast<const void*>(nullptr)), of(kLtBiasType, std::int32_t{-1}),
+                 0, of(kLtBiasStride, std::int64_t{0})};
+  bool plain = of(kLtTransC, std::int32_t{0}) == kNotTransposed &&
                of(kLtFill, std::int32_t{kLtFullFill}) == kLtFullFill;
   for (const int pointer :
        {kLtScaleA, kLtScaleB, kLtScaleC, kLtScaleD, kLtAmax, kLtScaleOut, kLtEmulation})
@@ -90,7 +94,7 @@ struct Known {
   Contents contents;
   Said said;
 };
-constexpr std::size_t kKnown = 16;
+constexpr std::size_t kKnown = 64;  // a bias has a descriptor of its own
 thread_local std::array<Known, kKnown> known;
 
 /// Whether descriptors have the size of LtProduct, which is so since CUDA 13. Earlier ones are
@@ -112,8 +116,10 @@ const Said& said_of(const LtCall& call) {
   contents.product = *call.product;
   for (std::size_t i = 0; i < matrices.size(); ++i) contents.matrices[i] = *matrices[i];
   std::uint64_t hash = 0;
+  const auto mix = [&hash](std::uint64_t word) { hash = (hash ^ word) * 0x9e3779b97f4a7c15u; };
+  for (const std::uint64_t word : contents.product.data) mix(word);
   for (const LtMatrix& matrix : contents.matrices)
-    for (const std::uint64_t word : matrix.data) hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+    for (const std::uint64_t word : matrix.data) mix(word);
   Known& slot = known[(hash >> 50) % kKnown];
   if (slot.filled && std::memcmp(&slot.contents, &contents, sizeof contents) == 0) return slot.said;
   slot.said = read(call.product, matrices);
@@ -154,6 +160,11 @@ Why gemm_of(const LtCall& call, Gemm& gemm) {
   gemm.c = {call.d, d.type, d.ld, d.stride};
   gemm.batch = d.batch;
   gemm.compute = said.compute, gemm.scalar = said.scalar;
+  gemm.epilogue = said.epilogue, gemm.bias = said.bias;
+  if (gemm.bias.type < 0) {
+    if (a.type == kE4m3 || a.type == kE5m2) return Why::described;  // by rules of their own
+    gemm.bias.type = d.type;
+  }
   return Why::none;
 }
 

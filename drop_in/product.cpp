@@ -1,5 +1,6 @@
 #include "drop_in/product.hpp"
 
+#include <array>
 #include <cstdlib>
 #include <optional>
 #include <string_view>
@@ -86,6 +87,51 @@ int alignment_of(const void* data, std::int64_t ld, std::int64_t stride, std::in
                            batch > 1 ? static_cast<std::uint64_t>(stride) * bytes : 0});
 }
 
+/// The epilogue by cublasLt's number, with a bias of this type. Null if there is none.
+const EpilogueForm* epilogue_of(int number, DType bias, DType c) {
+  struct Row {
+    int number;
+    const char* text;
+  };
+  constexpr std::array kRows{Row{kLtRelu, "relu(acc)"}, Row{kLtGelu, "gelu_tanh(acc)"},
+                             Row{kLtWithBias, "acc + bias[j]"},
+                             Row{kLtRelu | kLtWithBias, "relu(acc + bias[j])"},
+                             Row{kLtGelu | kLtWithBias, "gelu_tanh(acc + bias[j])"}};
+  using Forms = std::array<const EpilogueForm*, kDTypes + 1>;  // by the type; the last: C's
+  static const auto forms = [&] {
+    std::array<Forms, kRows.size()> all{};
+    for (std::size_t row = 0; row < kRows.size(); ++row) {
+      const Epilogue plain(kRows[row].text);
+      for (std::size_t type = 0; type < kDTypes && plain.operands() > 0; ++type)
+        all[row][type] = plain.with_type(0, static_cast<DType>(type)).form();
+      all[row][kDTypes] = plain.form();
+    }
+    return all;
+  }();
+  for (std::size_t row = 0; row < kRows.size(); ++row) {
+    if (kRows[row].number != number) continue;
+    const bool typed = (number & kLtWithBias) != 0 && bias != c;
+    return forms[row][typed ? static_cast<std::size_t>(bias) : kDTypes];
+  }
+  return nullptr;
+}
+
+/// Sets the problem's epilogue and its operand.
+Why set_epilogue_of(const Gemm& gemm, Product& product) {
+  product.problem.epilogue = nullptr;
+  product.bias = {};
+  if (gemm.epilogue == kLtNoEpilogue) return Why::none;
+  const DType c = product.problem.c.type;
+  const bool has_bias = (gemm.epilogue & kLtWithBias) != 0;
+  const std::optional<DType> bias = has_bias ? cuda::type_of_blas(gemm.bias.type) : c;
+  if (is_integer(c) || c == DType::f64 || !bias || (has_bias && !gemm.bias.data))
+    return Why::described;
+  product.problem.epilogue = epilogue_of(gemm.epilogue, *bias, c);
+  if (!product.problem.epilogue) return Why::described;
+  if (has_bias) product.bias = {gemm.bias.data, 0, gemm.bias.stride, 0};
+  return Why::none;
+}
+
 bool is_operation(int op) { return op >= kNotTransposed && op <= kConjugate; }
 
 }  // namespace
@@ -100,7 +146,7 @@ std::string_view to_string(Why why) {
       "modes with other results (pedantic, emulated, down-converting)",
       "an algorithm of cuBLAS by its number",
       "alpha and beta in device memory",
-      "cublasLt with an epilogue, scales, another order, or C apart from D",
+      "cublasLt with another epilogue, scales, another order, or C apart from D",
       "a limited number of multiprocessors",
       "in a stream capture, and not loaded or with a workspace",
       "in a CUDA context other than the device's primary one",
@@ -132,6 +178,7 @@ Why product_of(const Gemm& gemm, int math, Product& product) {
   Problem& problem = product.problem;
   problem.a.type = *a, problem.b.type = *b, problem.c.type = *c;
   if (const Why why = set_arithmetic(gemm, math, problem); why != Why::none) return why;
+  if (const Why why = set_epilogue_of(gemm, product); why != Why::none) return why;
   const bool first = gemm.op_b != kNotTransposed, second = gemm.op_a != kNotTransposed;
   set_layout(problem, layout_of(gemm));
   problem.m = gemm.n, problem.n = gemm.m, problem.k = gemm.k;

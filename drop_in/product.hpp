@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "drop_in/abi.hpp"
@@ -18,7 +19,7 @@ enum class Why : std::uint8_t {
   precision,        ///< a mode with other results: pedantic, emulated, down-converting
   algorithm,        ///< the call names an algorithm by its number
   scalars,          ///< alpha and beta are in device memory
-  described,        ///< cublasLt: an epilogue, scales, an order, or C other than D
+  described,        ///< cublasLt: another epilogue, scales, an order, or C other than D
   multiprocessors,  ///< the caller limits the number of multiprocessors
   capture,          ///< inside a stream capture, and the kernel is not loaded or needs a workspace
   context,          ///< no CUDA context is current, or it is not its device's primary one
@@ -52,11 +53,18 @@ struct Gemm {
   const void* alpha = nullptr;
   const void* beta = nullptr;
   int algorithm = kAnyAlgorithm;  ///< a cublasGemmAlgo_t
+  int epilogue = kLtNoEpilogue;   ///< a cublasLtEpilogue_t
+  Matrix bias = {};               ///< of the epilogue: a column as long as those of C
 };
 
 struct Product {
   Problem problem;
-  Call call;  ///< without scalars and stream
+  Call call;             ///< without scalars, stream and operands
+  EpilogueOperand bias;  ///< the operand of the problem's epilogue, if it has one
+
+  std::span<const EpilogueOperand> operands() const {
+    return {&bias, bias.data ? std::size_t{1} : std::size_t{0}};
+  }
 };
 
 /// Sets `product` to the same product in row-major terms, in which a column-major matrix is its

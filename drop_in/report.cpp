@@ -120,7 +120,7 @@ std::string DropIn::record() {
   const std::lock_guard lock(mutex_);
   std::ostringstream text;
   text.imbue(std::locale::classic());
-  text << "layout,m,n,k,dtype,out,math,batch,align,calls,us,lda,ldb,ldc\n";
+  text << "layout,m,n,k,dtype,out,math,batch,align,epilogue,calls,us,lda,ldb,ldc\n";
   for (const auto& [key, entry] : entries_) {
     const Problem& problem = entry->problem;
     const std::uint64_t calls = entry->passed + entry->answered;
@@ -132,8 +132,10 @@ std::string DropIn::record() {
     text << to_string(layout_of(problem)) << ',' << problem.m << ',' << problem.n << ','
          << problem.k << ',' << to_string(problem.a.type) << ',' << to_string(problem.c.type) << ','
          << to_string(problem.math) << ',' << problem.batch << ',' << problem.a.alignment << '/'
-         << problem.b.alignment << '/' << problem.c.alignment << ',' << calls << ',' << us << ','
-         << entry->leading[0] << ',' << entry->leading[1] << ',' << entry->leading[2] << '\n';
+         << problem.b.alignment << '/' << problem.c.alignment << ','
+         << (problem.epilogue ? '"' + epilogue_text(problem) + '"' : "") << ',' << calls << ','
+         << us << ',' << entry->leading[0] << ',' << entry->leading[1] << ',' << entry->leading[2]
+         << '\n';
   }
   return text.str();
 }

@@ -1,8 +1,8 @@
 // The extension module tilewise._tilewise.
-#include <initializer_list>
 #include <memory>
 #include <new>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "python/arrays.hpp"
@@ -63,13 +63,13 @@ Multipliers& multipliers() {
   return all;
 }
 
-/// The device of all three arrays.
-std::string device_of(const Array& a, const Array& b, const Array& out, nb::handle wanted) {
+/// The device of all arrays.
+std::string device_of(const Array& a, const std::vector<Array*>& others, nb::handle wanted) {
   const auto place_text = [](const View& view) {
     return view.place == View::Place::host ? std::string("the CPU")
                                            : "cuda:" + std::to_string(view.device);
   };
-  for (const Array* other : {&b, &out}) {
+  for (const Array* other : others) {
     const View &first = a.view(), &view = other->view();
     if (view.place != first.place || view.device != first.device)
       throw Error(ErrorKind::invalid_argument, "a is on " + place_text(first) + " and " +
@@ -105,7 +105,7 @@ StreamHandle stream_of(nb::handle stream) {
 
 /// The stream of the arrays' frameworks, unless one is given. Then reads the arrays viewed by
 /// __dlpack__: their producers order their work before later work on that stream.
-StreamHandle read_all(std::initializer_list<Array*> arrays, StreamHandle given) {
+StreamHandle read_all(const std::vector<Array*>& arrays, StreamHandle given) {
   StreamHandle common = given;
   for (const Array* array : arrays) {
     const StreamHandle own = given ? given : array->current_stream();
@@ -127,8 +127,66 @@ struct Packed {
   std::shared_ptr<Multiplier> multiplier;
 };
 
+/// An epilogue by its text. Parsed texts are kept.
+const Epilogue& epilogue_of(const std::string& text) {
+  constexpr std::size_t kMostKept = 1000;
+  static auto& known = *new std::unordered_map<std::string, Epilogue>;
+  if (const auto found = known.find(text); found != known.end()) return found->second;
+  if (known.size() >= kMostKept) known.clear();
+  return known.emplace(text, Epilogue(text)).first->second;
+}
+
+/// The epilogue of a product, and its operands by name.
+struct NamedOperands {
+  std::optional<Epilogue> epilogue;
+  std::vector<std::unique_ptr<Array>> arrays;  // by slot; null: a number
+  std::vector<double> numbers;
+
+  NamedOperands() = default;
+  NamedOperands(const std::optional<std::string>& text, const nb::kwargs& named) {
+    if (!text && named.size() > 0)
+      throw nb::type_error(("matmul() has no argument '" +
+                            nb::cast<std::string>(nb::str((*named.begin()).first)) +
+                            "'; operands of an epilogue need epilogue=")
+                               .c_str());
+    if (!text) return;
+    epilogue.emplace(epilogue_of(*text));
+    for (const auto& [name, value] : named)
+      epilogue->slot(nb::cast<std::string>(nb::str(name)));  // throws for another name
+    for (std::size_t slot = 0; slot < epilogue->operands(); ++slot) {
+      const std::string& name = epilogue->names()[slot];
+      if (!named.contains(name.c_str()))
+        throw Error(ErrorKind::invalid_argument,
+                    "the operand " + name + " of the epilogue is missing: pass " + name + "=");
+      const nb::object value = named[name.c_str()];
+      const bool number = PyFloat_Check(value.ptr()) || PyLong_Check(value.ptr());
+      if (number && epilogue->over(slot) != EpilogueOver::all)
+        throw Error(ErrorKind::invalid_argument,
+                    name + " is a number, but the epilogue reads an array");
+      numbers.push_back(number ? nb::cast<double>(value) : 0);
+      arrays.push_back(number ? nullptr : std::make_unique<Array>(value, name.c_str()));
+      if (!number && epilogue->use(slot) != EpilogueUse::read && arrays.back()->is_immutable())
+        throw nb::type_error((name + " is an array of JAX, which must not change").c_str());
+    }
+  }
+  std::vector<GivenOperand> given() const {
+    std::vector<GivenOperand> all;
+    for (std::size_t slot = 0; slot < arrays.size(); ++slot) {
+      GivenOperand& one = all.emplace_back();
+      one.value = numbers[slot];
+      if (arrays[slot]) one.view = arrays[slot]->view();
+    }
+    return all;
+  }
+  void written() const {
+    for (std::size_t slot = 0; slot < arrays.size(); ++slot)
+      if (arrays[slot] && epilogue->use(slot) != EpilogueUse::read) arrays[slot]->written();
+  }
+};
+
 nb::object multiply(nb::handle a, nb::handle b, nb::handle out, Scalars scalars, const Mode& mode,
-                    nb::handle stream, nb::handle device, bool into_immutable) {
+                    nb::handle stream, nb::handle device, bool into_immutable,
+                    const NamedOperands& operands = {}) {
   const StreamHandle given = stream_of(stream);
   const Packed* packed = nb::isinstance<Packed>(b) ? nb::inst_ptr<Packed>(b) : nullptr;
   Array left(a, "a"), right(packed ? nb::handle(packed->array) : b, "b");
@@ -141,8 +199,11 @@ nb::object multiply(nb::handle a, nb::handle b, nb::handle out, Scalars scalars,
                 "math and accuracy are both given: accuracy chooses the mode");
   std::optional<Array> to;
   if (!out.is_none()) to.emplace(out, "out");
-  const StreamHandle common =
-      to ? read_all({&left, &right, &*to}, given) : read_all({&left, &right}, given);
+  std::vector<Array*> all{&left, &right};
+  if (to) all.push_back(&*to);
+  for (const std::unique_ptr<Array>& array : operands.arrays)
+    if (array) all.push_back(array.get());
+  const StreamHandle common = read_all(all, given);
   nb::object result = nb::borrow(out);
   if (!to) {
     result = left.make(result_shape(left.view(), right.view()), default_result(left.view().type));
@@ -151,20 +212,25 @@ nb::object multiply(nb::handle a, nb::handle b, nb::handle out, Scalars scalars,
     throw nb::type_error(
         "out is an array of JAX, which must not change: tilewise.jax.matmul makes a new one");
   }
+  all.erase(all.begin());
+  if (out.is_none()) all.push_back(&*to);
   const std::string where =
-      device_of(left, right, *to, packed && device.is_none() ? nb::handle(packed->device) : device);
+      device_of(left, all, packed && device.is_none() ? nb::handle(packed->device) : device);
   const std::shared_ptr<Multiplier> multiplier =
       packed ? packed->multiplier : multipliers().at(where);
-  multiplier->multiply(left, right, *to, scalars, mode, common,
-                       packed ? &packed->operand : nullptr);
+  multiplier->multiply(left, right, *to, scalars, mode, common, packed ? &packed->operand : nullptr,
+                       operands.epilogue ? &*operands.epilogue : nullptr, operands.given());
   if (!out.is_none()) to->written();
+  operands.written();
   return result;
 }
 
 nb::object matmul(nb::handle a, nb::handle b, nb::handle out, double alpha, double beta,
                   const std::string& math, std::optional<double> accuracy, nb::handle stream,
-                  nb::handle device) {
-  return multiply(a, b, out, {alpha, beta}, {math, accuracy}, stream, device, false);
+                  nb::handle device, const std::optional<std::string>& epilogue,
+                  const nb::kwargs& operands) {
+  return multiply(a, b, out, {alpha, beta}, {math, accuracy}, stream, device, false,
+                  NamedOperands(epilogue, operands));
 }
 
 Packed* pack(nb::handle b, std::int64_t rows, const std::optional<std::string>& out,
@@ -177,7 +243,7 @@ Packed* pack(nb::handle b, std::int64_t rows, const std::optional<std::string>& 
   const Problem problem =
       typed_problem(stored.transposed ? Layout::nt : Layout::nn, rows, stored.columns, stored.rows,
                     type, out ? parse_dtype(*out) : default_result(type), parse_math_mode(math));
-  std::shared_ptr<Multiplier> multiplier = multipliers().at(device_of(right, right, right, device));
+  std::shared_ptr<Multiplier> multiplier = multipliers().at(device_of(right, {}, device));
   if (right.view().place == View::Place::host && !multiplier->on_host())
     throw Error(ErrorKind::invalid_argument,
                 "b is in the CPU's memory, where it cannot be packed for a GPU");
@@ -245,7 +311,7 @@ auto entry(Result (*function)(Arguments...)) {
 }
 
 constexpr const char* kMatmulDoc =
-    R"(The matrix product alpha a b + beta out, in out or in a new array, which is returned.
+    R"doc(The matrix product alpha a b + beta out, in out or in a new array, which is returned.
 
 a (..., m, k) and b (..., k, n) are arrays of PyTorch, CuPy, Numba, NumPy or of any other library with DLPack,
 __cuda_array_interface__ or __array_interface__, on one device. Both are of one type: float32, float64, float16,
@@ -258,12 +324,18 @@ float32 for 8-bit floats. It must not share memory with a or b. beta = 0 never r
 math: of float32 "strict" (each multiply-add rounded once), "tf32" or "f32x3"; of 8-bit floats "strict" or "fast".
 accuracy: instead, the fastest mode whose error relative to |a| |b| is at most this.
 stream: a CUDA stream (a handle, or an object of PyTorch, CuPy or Numba); None: the current one of the arrays' library.
-The product is enqueued. device: of arrays in the CPU's memory, "host" (the CPU, also "cpu"; slow, for tests) or a GPU's
+The product is enqueued.
+epilogue: what becomes of the sums (acc) before they are stored in out, as text (docs/epilogues.md):
+matmul(a, b, epilogue="x = acc + bias[j]; u[i,j] = x; gelu(x)", bias=bias, u=u). operands: its operands by name, arrays
+of any of the types above or numbers. The last dimensions of an array are those of out for [i,j], n for [j], m for [i],
+none for a scalar; those before are broadcast. Rows are contiguous. Not for arrays that are copied to a GPU.
+device: of arrays in the CPU's memory, "host" (the CPU, also "cpu"; slow, for tests) or a GPU's
 index (they are copied there and back, and the product is done on return).
 
 Raises tilewise.Error; TypeError for what is no array, of another type, masked, or of a subclass whose meaning is not in
 its memory alone (units); ValueError for a PyTorch tensor that requires
-a gradient (tilewise.torch.matmul has one). Thread-safe; the GIL is released.)";
+a gradient (tilewise.torch.matmul has one)
+.Thread - safe; the GIL is released.)doc";
 constexpr const char* kPackDoc =
     R"(b (k, n) in the form that the kernel of a product of `rows` rows needs, for matmul()'s b: weights, for example.
 
@@ -283,7 +355,8 @@ NB_MODULE(_tilewise, module) {
   module.def("version", [] { return std::string(version_text()); });
   module.def("matmul", entry(&python::matmul), kMatmulDoc, "a"_a, "b"_a, "out"_a = nb::none(),
              nb::kw_only(), "alpha"_a = 1.0, "beta"_a = 0.0, "math"_a = "strict",
-             "accuracy"_a = nb::none(), "stream"_a = nb::none(), "device"_a = nb::none());
+             "accuracy"_a = nb::none(), "stream"_a = nb::none(), "device"_a = nb::none(),
+             "epilogue"_a = nb::none(), "operands"_a);
   nb::class_<Packed>(module, "Packed",
                      "An operand b of matmul() in the form that its kernel needs; see pack().")
       .def_prop_ro(

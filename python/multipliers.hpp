@@ -70,10 +70,13 @@ class Multiplier {
 
   bool on_host() const { return options_.device.rfind("host", 0) == 0; }
 
+  /// `epilogue`: null, or that of the products, with its operands by slot.
   void multiply(const Array& a, const Array& b, const Array& out, Scalars scalars, const Mode& mode,
-                StreamHandle stream, const PackedOperand* packed) {
+                StreamHandle stream, const PackedOperand* packed, const Epilogue* epilogue,
+                const std::vector<GivenOperand>& operands) {
     std::vector<Product> products =
-        products_of(a.view(), b.view(), out.view(), parse_math_mode(mode.math), scalars.alpha != 0);
+        products_of(a.view(), b.view(), out.view(), parse_math_mode(mode.math), scalars.alpha != 0,
+                    epilogue, operands);
     const bool by_copies = !on_host() && out.view().place == View::Place::host;
     {
       const WithoutGil released;
@@ -81,6 +84,7 @@ class Multiplier {
         if (mode.accuracy)
           product.problem.math = matmul_->fastest_within(product.problem, *mode.accuracy);
         product.call.alpha = scalars.alpha, product.call.beta = scalars.beta;
+        product.call.operands = product.operands;
         if (by_copies) {
           matmul_->host(product.problem, product.call);
         } else {

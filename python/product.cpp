@@ -49,30 +49,49 @@ Storage storage_of(const View& view) {
          "is long; pass a contiguous copy of it");
 }
 
-/// A leading dimension of the result, with the strides of all three arrays along it.
+/// The arrays of a product: a, b and out, then those of the epilogue by slot, null for values.
+struct Arrays {
+  const View *a, *b, *out;
+  std::vector<const View*> operands;
+  std::vector<int> own_dims;  ///< of operands: dimensions besides the leading ones
+
+  std::size_t count() const { return 3 + operands.size(); }
+};
+constexpr std::size_t kMostArrays = 3 + 8;
+using Strides = std::array<std::int64_t, kMostArrays>;  // of Arrays
+
+/// A leading dimension of the result, with the strides of all arrays along it.
 struct Leading {
   std::int64_t size = 1;
-  std::array<std::int64_t, 3> strides{};  ///< a, b, out
+  Strides strides{};
 };
 
-std::int64_t stride_along(const View& view, int from_last) {
-  const int at = view.dims - 3 - from_last;
+std::int64_t stride_along(const View& view, int own_dims, int from_last) {
+  const int at = view.dims - own_dims - 1 - from_last;
   if (at < 0 || view.shape[std::size_t(at)] == 1) return 0;
   return view.strides[std::size_t(at)];
 }
 
+Strides strides_along(const Arrays& arrays, int from_last) {
+  Strides strides{stride_along(*arrays.a, 2, from_last), stride_along(*arrays.b, 2, from_last),
+                  stride_along(*arrays.out, 2, from_last)};
+  for (std::size_t slot = 0; slot < arrays.operands.size(); ++slot)
+    if (const View* view = arrays.operands[slot])
+      strides[3 + slot] = stride_along(*view, arrays.own_dims[slot], from_last);
+  return strides;
+}
+
 /// The leading dimensions, the last one first. Neighbours at equal distances in all arrays are
 /// merged, and those of one element are left out. If `out` is stored from the last index to the
-/// first, all three arrays are traversed that way, and `begins` move to the last index.
-std::vector<Leading> leading_of(const View& a, const View& b, const View& out,
-                                std::array<std::int64_t, 3>& begins) {
+/// first, all arrays are traversed that way, and `begins` move to the last index.
+std::vector<Leading> leading_of(const Arrays& arrays, Strides& begins) {
+  const View& out = *arrays.out;
   std::vector<Leading> all;
   for (int i = 0; i < out.dims - 2; ++i) {
-    Leading one{out.shape[std::size_t(out.dims - 3 - i)],
-                {stride_along(a, i), stride_along(b, i), stride_along(out, i)}};
+    Leading one{out.shape[std::size_t(out.dims - 3 - i)], strides_along(arrays, i)};
     if (one.size == 1) continue;
     if (one.strides[2] < 0) {
-      for (std::size_t of = 0; of < 3; ++of) {
+      for (std::size_t of = 0; of < arrays.count(); ++of) {
         begins[of] += (one.size - 1) * one.strides[of];
         one.strides[of] = -one.strides[of];
       }
@@ -80,7 +99,7 @@ std::vector<Leading> leading_of(const View& a, const View& b, const View& out,
     if (!all.empty()) {
       Leading& inner = all.back();
       bool even = true;
-      for (std::size_t of = 0; of < 3; ++of)
+      for (std::size_t of = 0; of < arrays.count(); ++of)
         even = even && one.strides[of] == inner.strides[of] * inner.size;
       if (even) {
         inner.size *= one.size;
@@ -96,7 +115,9 @@ std::vector<Leading> leading_of(const View& a, const View& b, const View& out,
 /// none.
 Leading take_batch(std::vector<Leading>& leading) {
   const auto length = [](const Leading& one) {
-    return one.strides[0] < 0 || one.strides[1] < 0 ? 0 : one.size;
+    const bool backwards = std::any_of(one.strides.begin(), one.strides.end(),
+                                       [](std::int64_t stride) { return stride < 0; });
+    return backwards ? 0 : one.size;
   };
   const auto longest =
       std::max_element(leading.begin(), leading.end(),
@@ -133,6 +154,61 @@ void check_memory(const View& a, const View& b, const View& out, bool reads) {
   for (const View* view : {&a, &b})
     if (reads && share_elements(written, elements_of(*view)))
       refuse("out overlaps " + view->name + ": they share elements, or may; pass another out");
+}
+
+/// The sizes that an operand has besides the leading dimensions.
+std::vector<std::int64_t> own_shape(EpilogueOver over, std::int64_t m, std::int64_t n) {
+  switch (over) {
+    case EpilogueOver::all:
+      return {};
+    case EpilogueOver::rows:
+      return {m};
+    case EpilogueOver::columns:
+      return {n};
+    case EpilogueOver::elements:
+      return {m, n};
+  }
+  return {};
+}
+
+/// Checks an array of an epilogue against out.
+void check_operand(const View& view, EpilogueOver over, EpilogueUse use, const View& out) {
+  const std::vector<std::int64_t> own = own_shape(over, rows(out), columns(out));
+  const int own_dims = int(own.size()), leading = view.dims - own_dims;
+  const auto size = [&](int at) { return view.shape[std::size_t(at)]; };
+  bool fits = leading >= 0 && leading <= out.dims - 2;
+  for (int i = 0; fits && i < own_dims; ++i) fits = size(leading + i) == own[std::size_t(i)];
+  for (int i = 0; fits && i < out.dims - 2; ++i) {
+    const int at = leading - 1 - i;
+    const std::int64_t wanted = out.shape[std::size_t(out.dims - 3 - i)];
+    const std::int64_t found = at < 0 ? 1 : size(at);
+    fits = found == wanted || (found == 1 && use == EpilogueUse::read);
+  }
+  if (!fits)
+    refuse(view.name + " has the shape " + shape_text(view) + "; with an out of " +
+           shape_text(out) + " its last dimensions must be " + text_of(own, own.size()) +
+           ", and those before must be out's" +
+           (use == EpilogueUse::read ? " or 1, or be left out" : ""));
+  const auto stride = [&](int at) { return view.strides[std::size_t(at)]; };
+  const bool contiguous = own_dims == 0 || size(view.dims - 1) <= 1 || stride(view.dims - 1) == 1;
+  const bool apart =
+      own_dims < 2 || size(view.dims - 2) <= 1 || stride(view.dims - 2) >= size(view.dims - 1);
+  if (!contiguous || !apart)
+    refuse(view.name + " has strides " + text_of(view.strides, std::size_t(view.dims)) +
+           " in elements: the last must be 1, and rows must not overlap");
+  if (use != EpilogueUse::read && view.read_only) refuse(view.name + " is read-only");
+}
+
+Arrays arrays_of(const View& a, const View& b, const View& out, const Epilogue* epilogue,
+                 const std::vector<GivenOperand>& operands) {
+  Arrays arrays{&a, &b, &out, {}, {}};
+  for (std::size_t slot = 0; slot < operands.size(); ++slot) {
+    const EpilogueOver over = epilogue->over(slot);
+    arrays.operands.push_back(operands[slot].view ? &*operands[slot].view : nullptr);
+    arrays.own_dims.push_back(int(own_shape(over, 0, 0).size()));
+    if (operands[slot].view) check_operand(*operands[slot].view, over, epilogue->use(slot), out);
+  }
+  return arrays;
 }
 
 const void* moved(const void* data, std::int64_t elements, DType type) {
@@ -177,25 +253,43 @@ std::vector<std::int64_t> result_shape(const View& a, const View& b) {
   return shape;
 }
 
+Epilogue with_types(const Epilogue& epilogue, const std::vector<GivenOperand>& operands) {
+  Epilogue typed = epilogue;
+  for (std::size_t slot = 0; slot < operands.size(); ++slot) {
+    if (!operands[slot].view) continue;
+    const View& view = *operands[slot].view;
+    typed = typed.with_type(slot, view.type);
+    if (typed.type(slot) != view.type)
+      refuse(view.name + " is of " + std::string(to_string(view.type)) + "; the epilogue states " +
+             std::string(to_string(*typed.type(slot))));
+  }
+  return typed;
+}
+
 std::vector<Product> products_of(const View& a, const View& b, const View& out, MathMode math,
-                                 bool reads) {
+                                 bool reads, const Epilogue* epilogue,
+                                 const std::vector<GivenOperand>& operands) {
   check_shapes(a, b, out);
   if (a.type != b.type)
     refuse("a is of " + std::string(to_string(a.type)) + " and b of " +
            std::string(to_string(b.type)) + ": both must have one type");
   if (out.read_only) refuse("out is read-only");
+  // Without rows an epilogue's sums over rows are zeros, which a product writes.
   for (int i = 0; i < out.dims; ++i)
-    if (out.shape[std::size_t(i)] == 0) return {};
+    if (out.shape[std::size_t(i)] == 0 && !(epilogue && i == out.dims - 2)) return {};
   check_memory(a, b, out, reads);
   // One leading dimension is the batch; the others are a loop.
-  std::array<std::int64_t, 3> begins{};
-  std::vector<Leading> leading = leading_of(a, b, out, begins);
+  const Arrays arrays = arrays_of(a, b, out, epilogue, operands);
+  Strides begins{};
+  std::vector<Leading> leading = leading_of(arrays, begins);
   const Leading batch = take_batch(leading);
   Storage left = storage_of(a), right = storage_of(b);
   const Storage result = storage_of(out);
   const View *first = &a, *second = &b;
   std::size_t of_first = 0, of_second = 1;
   std::int64_t m = rows(a), n = columns(b);
+  if (result.transposed && epilogue)
+    refuse("out is stored by columns; with an epilogue its rows must be contiguous");
   if (result.transposed) {  // out^T = b^T a^T
     std::swap(first, second);
     std::swap(of_first, of_second);
@@ -218,6 +312,17 @@ std::vector<Product> products_of(const View& a, const View& b, const View& out, 
     one.call.stride_b = batch.strides[of_second];
     one.call.stride_c = batch.strides[2];
   }
+  for (std::size_t slot = 0; slot < operands.size(); ++slot) {
+    EpilogueOperand& bound = one.operands.emplace_back();
+    bound.value = operands[slot].value;
+    const View* view = arrays.operands[slot];
+    if (!view) continue;
+    bound.data = moved(view->data, begins[3 + slot], view->type);
+    bound.stride = batch.strides[3 + slot];
+    if (arrays.own_dims[slot] == 2)
+      bound.ld = std::max(one.problem.n, view->strides[std::size_t(view->dims - 2)]);
+  }
+  if (epilogue) set_epilogue(one.problem, with_types(*epilogue, operands));
   std::vector<Product> all{one};
   for (const Leading& loop : leading) {
     const std::size_t before = all.size();
@@ -227,6 +332,10 @@ std::vector<Product> products_of(const View& a, const View& b, const View& out, 
         next.call.a = moved(next.call.a, i * loop.strides[of_first], a.type);
         next.call.b = moved(next.call.b, i * loop.strides[of_second], b.type);
         next.call.c = const_cast<void*>(moved(next.call.c, i * loop.strides[2], out.type));
+        for (std::size_t slot = 0; slot < next.operands.size(); ++slot)
+          if (const View* view = arrays.operands[slot])
+            next.operands[slot].data =
+                moved(next.operands[slot].data, i * loop.strides[3 + slot], view->type);
         all.push_back(next);
       }
   }

@@ -1,10 +1,12 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tilewise/call.hpp"
+#include "tilewise/epilogue.hpp"
 #include "tilewise/problem.hpp"
 #include "tilewise/strided_array.hpp"
 
@@ -42,17 +44,33 @@ struct Stored {
 /// Throws Error(invalid_argument) if the view is not a matrix, or if its strides do not fit.
 Stored stored_matrix(const View& view);
 
+/// An operand of an epilogue: an array, or the value of a scalar.
+struct GivenOperand {
+  std::optional<View> view;
+  double value = 0;
+};
+/// The epilogue with the types of the arrays, where its text states none. Throws
+/// Error(invalid_argument) for an array of another type than stated.
+Epilogue with_types(const Epilogue& epilogue, const std::vector<GivenOperand>& operands);
+
 /// One product, or a batch of products at equal distances.
 struct Product {
   Problem problem;
-  Call call;  ///< without stream, alpha and beta
+  Call call;  ///< without stream, alpha, beta and operands
+  std::vector<EpilogueOperand> operands;
 };
 /// Splits out = a b into few products. Leading dimensions over which all three arrays have equal
 /// distances are merged, and the longest one along which no operand is stored backwards becomes the
 /// batch. Operands and results that are transposed in memory are used as stored. Throws
 /// Error(invalid_argument) for shapes, types or strides that do not fit. If `reads` (a and b are
 /// read), it also throws for an `out` that shares or may share an element with a or b.
+///
+/// `epilogue`, if not null: of all products, with its operands by slot. Their last dimensions are
+/// those of out for name[i,j], n for name[j], m for name[i], none for scalars; dimensions before
+/// are broadcast to those of out, unless the operand is written. Rows of out and of operands are
+/// contiguous then.
 std::vector<Product> products_of(const View& a, const View& b, const View& out, MathMode math,
-                                 bool reads);
+                                 bool reads, const Epilogue* epilogue = nullptr,
+                                 const std::vector<GivenOperand>& operands = {});
 
 }  // namespace tilewise::python

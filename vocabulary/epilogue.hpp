@@ -7,24 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "tilewise/dtype.hpp"
 #include "tilewise/epilogue.hpp"
 
 namespace tilewise {
-
-/// What an element of an epilogue's operand belongs to.
-enum class EpilogueOver : std::uint8_t {
-  all,      ///< a scalar: every element of C
-  rows,     ///< name[i]: the elements of a row of C
-  columns,  ///< name[j]: the elements of a column of C
-  elements  ///< name[i,j]: one element of C
-};
-
-enum class EpilogueUse : std::uint8_t {
-  read,     ///< an operand of the arithmetic
-  written,  ///< name[...] = x
-  summed    ///< name[j] = sum(x): over the rows of C
-};
 
 /// A function or an operator of the arithmetic.
 enum class EpilogueOp : std::uint8_t {

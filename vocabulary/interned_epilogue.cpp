@@ -55,6 +55,20 @@ std::size_t Epilogue::slot(std::string_view name) const {
                   (names_.empty() ? "it has none" : "it has " + join(names_, ", ")));
 }
 
+EpilogueOver Epilogue::over(std::size_t slot) const { return form_->operands.at(slot).over; }
+EpilogueUse Epilogue::use(std::size_t slot) const { return form_->operands.at(slot).use; }
+std::optional<DType> Epilogue::type(std::size_t slot) const {
+  return form_->operands.at(slot).type;
+}
+
+Epilogue Epilogue::with_type(std::size_t slot, DType type) const {
+  EpilogueForm form = *form_;
+  if (std::optional<DType>& stated = form.operands.at(slot).type; !stated) stated = type;
+  Epilogue typed = *this;
+  typed.form_ = interned(form);
+  return typed;
+}
+
 std::string Epilogue::text() const { return to_string(*form_); }
 
 void set_epilogue(Problem& problem, const Epilogue& epilogue) {

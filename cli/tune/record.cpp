@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 // Fields of a recorded line. All fields except kCalls and kMicroseconds identify the problem.
-constexpr std::size_t kCalls = 9, kMicroseconds = 10, kFields = 14;
+constexpr std::size_t kCalls = 10, kMicroseconds = 11, kFields = 15;
 
 struct RecordCommand {
   std::string list = "problems.csv";
@@ -154,6 +154,11 @@ struct Recorded {
   double timed = 0;          ///< calls in processes with a time
 };
 
+/// An epilogue has commas.
+std::string in_csv(const std::string& field) {
+  return field.find(',') == field.npos ? field : '"' + field + '"';
+}
+
 /// The lines of all processes, by the fields that identify a problem: those before and after the
 /// two numbers.
 std::map<std::pair<std::string, std::string>, Recorded> read_parts(const fs::path& folder) {
@@ -164,7 +169,7 @@ std::map<std::pair<std::string, std::string>, Recorded> read_parts(const fs::pat
       const std::vector<std::string>& fields = rows[row].fields;
       if (fields.size() != kFields) continue;  // truncated by a full disk
       std::string before, after;
-      for (std::size_t i = 0; i < kCalls; ++i) before += fields[i] + ",";
+      for (std::size_t i = 0; i < kCalls; ++i) before += in_csv(fields[i]) + ",";
       for (std::size_t i = kMicroseconds + 1; i < kFields; ++i) after += "," + fields[i];
       Recorded& problem = problems[{before, after}];
       const double calls = number_in<double>(fields[kCalls]).value_or(0);
@@ -211,7 +216,7 @@ int run_record(const RecordCommand& options, const Output& output) {
     return exit_status(status);
   }
   std::ofstream list(options.list);
-  list << "layout,m,n,k,dtype,out,math,batch,align,calls,us,lda,ldb,ldc\n";
+  list << "layout,m,n,k,dtype,out,math,batch,align,epilogue,calls,us,lda,ldb,ldc\n";
   for (const auto& [problem, line] : lines) list << line << '\n';
   list.close();
   if (!list) throw cannot_write(options.list);

@@ -4,13 +4,29 @@
 #endif
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tilewise/dtype.hpp"
 #include "tilewise/export.h"
 
 namespace tilewise {
+
+/// What an element of an epilogue's operand belongs to.
+enum class EpilogueOver : std::uint8_t {
+  all,      ///< a scalar: every element of C
+  rows,     ///< name[i]: the elements of a row of C
+  columns,  ///< name[j]: the elements of a column of C
+  elements  ///< name[i,j]: one element of C
+};
+
+enum class EpilogueUse : std::uint8_t {
+  read,     ///< an operand of the arithmetic
+  written,  ///< name[i,j] = x
+  summed    ///< name[j] = sum(x): over the rows of C
+};
 
 struct EpilogueForm;  // the arithmetic without names; one object for equal forms, never destroyed
 struct Problem;
@@ -33,6 +49,12 @@ class Epilogue {
   TILEWISE_API std::size_t slot(std::string_view name) const;
   /// The operands' names, by slot.
   const std::vector<std::string>& names() const { return names_; }
+  TILEWISE_API EpilogueOver over(std::size_t slot) const;
+  TILEWISE_API EpilogueUse use(std::size_t slot) const;
+  /// The type that the text states; none: C's type, of a scalar f32 (f64 for a C of f64).
+  TILEWISE_API std::optional<DType> type(std::size_t slot) const;
+  /// The same with this type of an operand, unless the text states one.
+  TILEWISE_API Epilogue with_type(std::size_t slot, DType type) const;
   /// The normal form, with the operands p0, p1, ...
   TILEWISE_API std::string text() const;
   const EpilogueForm* form() const { return form_; }

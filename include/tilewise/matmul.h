@@ -184,7 +184,38 @@ TILEWISE_API tilewise_status tilewise_explain(tilewise_matmul* matmul, tilewise_
  * the same time. */
 typedef struct tilewise_packed tilewise_packed;
 
-/* A problem: C (m x n) = alpha op(A) op(B) + beta C. Defaults: nn, f32, strict, one product. */
+/* A caller's arithmetic between the sums of a product and C (docs/epilogues.md), parsed:
+ *   "x = acc + bias[j]; aux[i,j] = x; gelu_tanh(x) + residual[i,j]"
+ * acc is alpha op(A) op(B) + beta C, the last expression is stored in C, and the other names are
+ * operands. Immutable: any number of threads may use one. */
+typedef struct tilewise_epilogue tilewise_epilogue;
+
+/* Parses `text`. *epilogue is set on success; tilewise_epilogue_destroy() destroys it, also while
+ * products with it run. TILEWISE_INVALID_ARGUMENT points into a bad text. */
+TILEWISE_API tilewise_status tilewise_epilogue_create(const char* text,
+                                                      tilewise_epilogue** epilogue);
+/* Destroys an epilogue. NULL does nothing. */
+TILEWISE_API void tilewise_epilogue_destroy(tilewise_epilogue* epilogue);
+/* The number of operands, 8 at most; 0 for NULL. */
+TILEWISE_API int tilewise_epilogue_operands(const tilewise_epilogue* epilogue);
+/* Sets *slot to the place of the operand with this name in a call's operands. TILEWISE_NOT_FOUND
+ * for another name; the message lists the names. */
+TILEWISE_API tilewise_status tilewise_epilogue_slot(const tilewise_epilogue* epilogue,
+                                                    const char* name, int* slot);
+
+/* An operand of an epilogue, in elements: name[i,j] m x n with leading dimension `ld`, name[i] m
+ * elements, name[j] n elements, a scalar one element; all in device memory. A scalar may be `value`
+ * instead, with `data` NULL. `stride` lies between the operands of two products of a batch; 0: one
+ * for all. What is written may share no element with A, B, C or another operand; what is read may
+ * be C itself, with its type, leading dimension and stride. */
+typedef struct tilewise_operand {
+  void* data;
+  int64_t ld, stride;
+  double value;
+} tilewise_operand;
+
+/* A problem: C (m x n) = alpha op(A) op(B) + beta C, and what an epilogue makes of it. Defaults:
+ * nn, f32, strict, one product, no epilogue. */
 typedef struct tilewise_problem {
   size_t struct_size; /* sizeof(tilewise_problem) */
   tilewise_layout layout;
@@ -203,13 +234,14 @@ typedef struct tilewise_problem {
    * to matrices in device memory; strides are ignored. The alignments are then guarantees of the
    * caller for all addresses in an array; 0: one element. */
   int32_t pointers;
-  int32_t reserved; /* 0 */
+  int32_t reserved;                  /* 0 */
+  const tilewise_epilogue* epilogue; /* NULL: none */
 } tilewise_problem;
 
 #define TILEWISE_PROBLEM_INIT                                                      \
   {                                                                                \
     sizeof(tilewise_problem), TILEWISE_NN, 0, 0, 0, 0, TILEWISE_F32, TILEWISE_F32, \
-        TILEWISE_STRICT, 0, 0, 0, 0, 0                                             \
+        TILEWISE_STRICT, 0, 0, 0, 0, 0, NULL                                       \
   }
 
 /* One call of a problem. Matrix i of a batch is at a + i stride_a, or for a batch by pointers at
@@ -229,12 +261,14 @@ typedef struct tilewise_call {
   const tilewise_packed* packed_a; /* NULL, or A packed; a, lda, stride_a still describe A */
   const tilewise_packed* packed_b; /* NULL, or B packed */
   tilewise_stream stream;
+  const tilewise_operand* operands; /* of the problem's epilogue, by slot; read during the call */
+  int64_t operand_count;
 } tilewise_call;
 
 #define TILEWISE_CALL_INIT                                                                       \
   {                                                                                              \
     sizeof(tilewise_call), NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 1.0, 0.0, NULL, NULL, NULL, NULL, \
-        NULL                                                                                     \
+        NULL, NULL, 0                                                                            \
   }
 
 /* Any product on device pointers, enqueued on the call's stream. TILEWISE_INVALID_ARGUMENT for an
@@ -245,7 +279,8 @@ TILEWISE_API tilewise_status tilewise_multiply(tilewise_matmul* matmul,
                                                const tilewise_call* call);
 
 /* The same on host pointers: copies to the device and back, and waits. Scalars in device memory and
- * packed operands are TILEWISE_INVALID_ARGUMENT; the stream is ignored. Large products are split
+ * packed operands are TILEWISE_INVALID_ARGUMENT, epilogues TILEWISE_UNSUPPORTED; the stream is
+ * ignored. Large products are split
  * into tiles, whose copies and products overlap. */
 TILEWISE_API tilewise_status tilewise_multiply_host(tilewise_matmul* matmul,
                                                     const tilewise_problem* problem,

@@ -17,6 +17,8 @@ def matmul(
     accuracy: float | None = None,
     stream: Any | None = None,
     device: int | str | None = None,
+    epilogue: str | None = None,
+    **operands: Any,
 ) -> Any: ...
 def pack(
     b: Any,

@@ -16,7 +16,8 @@ namespace tilewise::drop_in {
 inline constexpr int kCompute16Pedantic = 65, kCompute32Pedantic = 69, kCompute64Pedantic = 71,
                      kCompute32Fast16 = 74;
 inline constexpr int kPedanticMath = 2;
-inline constexpr int kLtRowMajor = 1, kLtRelu = 2;
+inline constexpr int kLtRowMajor = 1;
+inline constexpr int kLtDrelu = 8 | 128;  // of cublasLtEpilogue_t: its mask is missing
 
 /// Types and arithmetic. The operands are whole numbers up to `most_a` and `most_b`: sums are exact
 /// in the accumulator, and operands of f32 and f64 are not exact in a lower precision.
@@ -75,6 +76,8 @@ struct RandomCall {
   int math = kDefaultMath;
   int algorithm = kAnyAlgorithm;
   int epilogue = kLtNoEpilogue;
+  Operand bias;  ///< one column, for an epilogue with a bias
+  bool states_bias_type = false;
   int multiprocessors = 0;
   std::size_t stream = 0;
   bool without_handle = false;
@@ -96,7 +99,8 @@ inline std::string RandomCall::text() const {
          std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) + " batch " +
          std::to_string(batch) + matrix("A", a) + matrix("B", b) + matrix("C", c) +
          (apart ? " apart from D" : "") + (scalars_at < 0 ? "" : ", scalars on the device") +
-         (epilogue == kLtNoEpilogue ? "" : ", an epilogue") + (without_handle ? ", no handle" : "");
+         (epilogue == kLtNoEpilogue ? "" : ", epilogue " + std::to_string(epilogue)) +
+         (without_handle ? ", no handle" : "");
 }
 
 /// The functions of one library.
@@ -129,7 +133,9 @@ using LtMatmul = Status(Handle, const LtProduct*, const void*, const void*, cons
 /// cublasLt's descriptors of a call. Empty if cublasLt refuses one.
 class Described {
  public:
-  Described(const Functions& cublas, const RandomCall& call) : cublas_(cublas) {
+  /// `operands`: the memory of the bias.
+  Described(const Functions& cublas, const RandomCall& call, const std::byte* operands)
+      : cublas_(cublas) {
     using Set = Status(LtProduct*, int, const void*, std::size_t);
     const auto create = cublas.get<Status(LtProduct**, int, int)>("cublasLtMatmulDescCreate");
     if (create(&product, call.kind->compute, call.kind->scalar) != kSuccess) product = nullptr;
@@ -143,6 +149,11 @@ class Described {
       if (call.kind->fast_sums) set(kLtFastSums, std::int8_t{1});
       if (call.epilogue != kLtNoEpilogue)
         set(kLtEpilogue, static_cast<std::uint32_t>(call.epilogue));
+      if ((call.epilogue & kLtWithBias) != 0) {
+        set(kLtBias, static_cast<const void*>(operands + call.bias.at));
+        if (call.states_bias_type) set(kLtBiasType, std::int32_t{call.bias.type});
+        if (call.batch > 1) set(kLtBiasStride, call.bias.stride);
+      }
     }
     const std::array<const Operand*, 4> all{&call.a, &call.b, &call.addend, &call.c};
     for (std::size_t i = 0; i < all.size(); ++i) matrices[i] = describe(*all[i], call.batch);

@@ -35,6 +35,7 @@ struct Shape {
   int op_a = 0, op_b = 0;
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
   std::array<std::int64_t, 3> unit{};  ///< of A, B, C: divides addresses, ld and strides
+  int epilogue = kLtNoEpilogue;        ///< of some of its calls of cublasLt
 };
 
 /// Memory of many calls, on the host. Bytes outside of matrices are NaN in every type.
@@ -168,6 +169,10 @@ inline Shape RandomCalls::draw_shape(int most) {
   shape.op_a = kind.lt_only ? kTransposed : draw(0, 2);
   shape.op_b = kind.lt_only ? kNotTransposed : draw(0, 2);
   shape.batch = one_in(4) ? draw(2, 4) : 1;
+  const DType result = dtype(kind.result);
+  if (!is_integer(result) && result != DType::f64 && !is_fp8(dtype(kind.operand)))
+    shape.epilogue = std::array{kLtRelu, kLtWithBias, kLtRelu | kLtWithBias, kLtGelu | kLtWithBias,
+                                kLtNoEpilogue}[static_cast<std::size_t>(draw(0, 4))];
   for (std::size_t i = 0; i < shape.unit.size(); ++i) {
     const int widest = 16 / bytes_of(dtype(i == 2 ? kind.result : kind.operand));
     const int least = kind.lt_only ? widest : std::min(widest, step);
@@ -204,10 +209,14 @@ inline std::vector<Problem> RandomCalls::problems() const {
                     .fast_sums = kind.fast_sums,
                     .alpha = &one,
                     .beta = &one};
-    for (const int math : {kDefaultMath, kTf32Math})
-      if (Product product; product_of(gemm, math, product) == Why::none &&
-                           (problems.empty() || problems.back() != product.problem))
-        problems.push_back(product.problem);
+    Gemm with_epilogue = gemm;
+    with_epilogue.epilogue = shape.epilogue;
+    with_epilogue.bias = {gemm.c.data, kind.result, 0, 0};
+    for (const Gemm& either : {gemm, with_epilogue})
+      for (const int math : {kDefaultMath, kTf32Math})
+        if (Product product; product_of(either, math, product) == Why::none &&
+                             (problems.empty() || problems.back() != product.problem))
+          problems.push_back(product.problem);
   }
   return problems;
 }
@@ -293,7 +302,8 @@ inline RandomCall RandomCalls::draw_call() {
     if (call.algorithm == 0) call.answered = false;
   }
   if (!is_lt && one_in(24)) call.multiprocessors = 16, call.answered = false;
-  if (is_lt && one_in(24)) call.epilogue = kLtRelu, call.answered = false;
+  if (is_lt && one_in(3)) call.epilogue = shape.epilogue;
+  if (is_lt && one_in(24)) call.epilogue = kLtDrelu, call.answered = false;
   call.a = {.type = kind.operand, .rows = call.m, .columns = call.k};
   call.b = {.type = kind.operand, .rows = call.k, .columns = call.n};
   if (call.op_a) std::swap(call.a.rows, call.a.columns);
@@ -316,6 +326,11 @@ inline RandomCall RandomCalls::draw_call() {
         *operands_);
   place(call.b, shape.unit[1], call, kind.most_b, *operands_);
   place(call.c, shape.unit[2], call, beta == 0 && one_in(2) ? 0 : kind.most_b, *results_);
+  if ((call.epilogue & kLtWithBias) != 0) {
+    call.bias = {.type = kind.result, .rows = call.m, .columns = 1};
+    call.states_bias_type = one_in(2);
+    place(call.bias, 16, call, kind.most_b, *operands_);
+  }
   call.addend = call.c;
   const bool other_type = is_fp8(dtype(kind.result));
   if (is_lt && (other_type || one_in(4))) {
@@ -345,7 +360,8 @@ inline void RandomCalls::call_both(const RandomCall& call, const std::string& wh
   set("cublasSetPointerMode_v2", call.scalars_at < 0 ? kPointersOnHost : 1);
   set("cublasSetSmCountTarget", call.multiprocessors);
   std::optional<Described> described;
-  if (call.form == Form::lt) described.emplace(cublas_, call);
+  if (call.form == Form::lt)
+    described.emplace(cublas_, call, static_cast<std::byte*>(on_device_.data()));
   if (described && !described->is_whole()) return;  // cublasLt refuses a descriptor
   const auto multiply = [&](const Functions& from, const DeviceBuffer& results) {
     const Memory memory{static_cast<std::byte*>(on_device_.data()),
@@ -357,7 +373,7 @@ inline void RandomCalls::call_both(const RandomCall& call, const std::string& wh
   // Products that cuBLAS does not support were never measured with it; they are answered only here.
   constexpr Status kNotSupported = 15;
   compared = !(theirs == kNotSupported && mine == kSuccess &&
-               (call.kind->operand == kI8 || call.kind->lt_only));
+               (call.kind->operand == kI8 || call.kind->lt_only || call.epilogue != kLtNoEpilogue));
   refused_ += !compared;
   if (compared) {
     ASSERT_EQ(theirs, mine) << what;
@@ -385,8 +401,10 @@ inline void RandomCalls::compare_result(const RandomCall& call, const std::byte*
   for (std::int64_t at = first + (call.c.at - first) % bytes; at + bytes <= last; at += bytes) {
     if (std::memcmp(theirs + at, mine + at, static_cast<std::size_t>(bytes)) == 0) continue;
     const double x = to_double(type, theirs + at), y = to_double(type, mine + at);
+    // cublasLt's GELU is an approximation of tanh's.
+    const double of_gelu = (call.epilogue & kLtGelu) != 0 ? 1e-2 * std::max(1.0, std::abs(x)) : 0;
     if (x == y || (std::isnan(x) && std::isnan(y)) ||
-        std::abs(x - y) <= unit * (2 * std::abs(x) + partial))
+        std::abs(x - y) <= unit * (2 * std::abs(x) + partial) + of_gelu)
       continue;
     ADD_FAILURE() << what << " at " << (at - call.c.at) / bytes << ": " << x << " and " << y;
     ++failed_;

@@ -24,13 +24,18 @@ class TunedTest : public cli_test::ProgramTest {
   }
 
   /// Tunes the problems with one candidate each and stores a time of cuBLAS for two of them.
-  void tune() {
-    for (const char* batch : {"1", "3"})
-      ASSERT_EQ(run({"tune", "--device", "host", "--in-process", "--sizes",
-                     batch[0] == '1' ? "40x24x16,48x24x16,56x24x16" : "40x24x16", "--batch", batch,
-                     "--templates", "naive", "--max-evaluations", "1", "--budget", "20s", "-q"})
-                    .status,
-                0);
+  /// epilogue: of further problems.
+  void tune(const std::string& epilogue = "") {
+    const auto add = [&](const std::vector<std::string>& options) {
+      std::vector<std::string> all{"tune",  "--device", "host", "--in-process", "--templates",
+                                   "naive", "--budget", "20s",  "-q",           "--max-evaluations",
+                                   "1"};
+      all.insert(all.end(), options.begin(), options.end());
+      ASSERT_EQ(run(all).status, 0);
+    };
+    add({"--sizes", "40x24x16,48x24x16,56x24x16"});
+    add({"--sizes", "40x24x16", "--batch", "3"});
+    if (!epilogue.empty()) add({"--sizes", "40x24x16,48x24x16", "--epilogue", epilogue});
     Database stored = Database::open(database());
     for (const Winner& winner : stored.winners()) {
       const Problem& problem = winner.record.problem;

@@ -63,17 +63,21 @@ class EpiloguesServed : public Served {
     device->copy_to_host(found.data(), values.on_device.data(), values.on_device.bytes(), nullptr);
     device->synchronize(nullptr);
     const auto size = static_cast<std::size_t>(bytes_of(values.type));
-    for (std::size_t i = 0; i < values.numbers.size(); ++i)
-      ASSERT_EQ(to_double(values.type, found.data() + i * size),
-                to_double(values.type, wanted.data() + i * size))
-          << name << " at " << i;
+    for (std::size_t i = 0; i < values.numbers.size(); ++i) {
+      const double is = to_double(values.type, found.data() + i * size),
+                   right = to_double(values.type, wanted.data() + i * size);
+      if (std::isnan(right) && std::isnan(is)) continue;
+      ASSERT_TRUE(is == right ||
+                  std::abs(is - right) <= tolerance_ * std::max(1.0, std::abs(right)))
+          << name << " at " << i << ": " << is << ", and not " << right;
+    }
   }
 
   /// How the matrices of a batch lie.
   enum class Batch { apart, shared_b, shared_a };
 
   /// A product served by `matmul`, against the arithmetic in f64, which is exact for small whole
-  /// numbers. follow: so that the batch may be one product.
+  /// numbers; functions are off by `tolerance_`. follow: so that the batch may be one product.
   void check(Matmul& matmul, Problem problem, const std::string& text, Batch lie = Batch::apart,
              bool follow = false) {
     const Epilogue epilogue(text);
@@ -213,6 +217,7 @@ class EpiloguesServed : public Served {
   }
 
   std::mt19937 random_{11};
+  double tolerance_ = 0;  // relative, of functions that a library computes
 };
 
 }  // namespace tilewise::test

@@ -1,8 +1,12 @@
 // Products with epilogues on the CPU executor: what is served, what is stored and what is refused.
+#include <fstream>
+#include <iterator>
+
 #include "db/database.hpp"
 #include "matmul/check_call.hpp"
 #include "matmul/request.hpp"
 #include "tests/matmul/epilogue_checks.hpp"
+#include "tilewise/matmul.h"
 #include "vocabulary/record.hpp"
 
 namespace tilewise::epilogue_host_test {
@@ -81,6 +85,77 @@ TEST_F(EpiloguesOnTheCpu, HostPointersAreRefused) {
   call.lda = call.ldb = call.ldc = 1;
   EXPECT_THAT([&] { matmul.host(problem, call); },
               testing::ThrowsMessage<Error>(HasSubstr("takes no epilogue")));
+}
+
+// The recipes of docs/epilogues.md.
+TEST_F(EpiloguesOnTheCpu, RecipesOfThePage) {
+  std::ifstream page(TILEWISE_SOURCE_DIR "/docs/epilogues.md");
+  const std::string text{std::istreambuf_iterator<char>(page), {}};
+  const std::string begin = "```epilogue\n";
+  Matmul matmul(options);
+  tolerance_ = 1e-5;
+  int recipes = 0;
+  for (std::size_t at = text.find(begin); at != text.npos; at = text.find(begin, at)) {
+    at += begin.size();
+    const std::string recipe = text.substr(at, text.find("```", at) - at);
+    check(matmul, typed_problem<float, float>(Layout::nt, 19, 23, 6), recipe);
+    if (HasFatalFailure()) return;
+    ++recipes;
+  }
+  EXPECT_GE(recipes, 10);
+}
+
+TEST_F(EpiloguesOnTheCpu, InC) {
+  tilewise_options of_c = TILEWISE_OPTIONS_INIT;
+  of_c.device = "host";
+  of_c.database = options.database.c_str();
+  tilewise_matmul* handle = nullptr;
+  ASSERT_EQ(tilewise_create(&of_c, &handle), TILEWISE_OK) << tilewise_last_error();
+  tilewise_epilogue* epilogue = nullptr;
+  ASSERT_EQ(tilewise_epilogue_create("u[i,j] = acc * s; relu(acc * s + bias[j])", &epilogue),
+            TILEWISE_OK);
+  ASSERT_EQ(tilewise_epilogue_operands(epilogue), 3);
+  EXPECT_EQ(tilewise_epilogue_operands(nullptr), 0);
+  const auto slot = [&](const char* name) {
+    int found = -1;
+    EXPECT_EQ(tilewise_epilogue_slot(epilogue, name, &found), TILEWISE_OK);
+    return found;
+  };
+  int unknown = -1;
+  EXPECT_EQ(tilewise_epilogue_slot(epilogue, "scale", &unknown), TILEWISE_NOT_FOUND);
+  EXPECT_THAT(tilewise_last_error(), HasSubstr("'scale'"));
+  tilewise_problem problem = TILEWISE_PROBLEM_INIT;
+  problem.m = problem.n = 2, problem.k = 3;
+  problem.epilogue = epilogue;
+  const float a[] = {1, 2, 3, 4, 5, 6}, b[] = {1, 0, 0, 1, 1, 1};
+  float c[] = {0, 0, 0, 0}, biases[] = {-10, 100}, before[] = {0, 0, 0, 0};
+  tilewise_operand operands[3] = {};
+  operands[slot("bias")].data = biases;
+  operands[slot("u")].data = before, operands[slot("u")].ld = 2;
+  operands[slot("s")].value = 2;
+  tilewise_call call = TILEWISE_CALL_INIT;
+  call.a = a, call.b = b, call.c = c;
+  call.lda = 3, call.ldb = call.ldc = 2;
+  call.operands = operands, call.operand_count = 3;
+  ASSERT_EQ(tilewise_multiply(handle, &problem, &call), TILEWISE_OK) << tilewise_last_error();
+  device->synchronize(nullptr);
+  EXPECT_THAT(before, testing::ElementsAre(8, 10, 20, 22));
+  EXPECT_THAT(c, testing::ElementsAre(0, 110, 10, 122));
+  for (const std::int64_t count : {std::int64_t{2}, std::int64_t{9}, std::int64_t{-1}}) {
+    call.operand_count = count;
+    EXPECT_EQ(tilewise_multiply(handle, &problem, &call), TILEWISE_INVALID_ARGUMENT) << count;
+  }
+  call.operand_count = 3, call.operands = nullptr;
+  EXPECT_EQ(tilewise_multiply(handle, &problem, &call), TILEWISE_INVALID_ARGUMENT);
+  EXPECT_THAT(tilewise_last_error(), HasSubstr("operands null"));
+  EXPECT_EQ(tilewise_multiply_host(handle, &problem, &call), TILEWISE_INVALID_ARGUMENT);
+  tilewise_epilogue* none = epilogue;
+  EXPECT_EQ(tilewise_epilogue_create("acc +", &none), TILEWISE_INVALID_ARGUMENT);
+  EXPECT_EQ(none, nullptr);
+  EXPECT_THAT(tilewise_last_error(), HasSubstr("the end at character 6"));
+  tilewise_epilogue_destroy(epilogue);
+  tilewise_epilogue_destroy(nullptr);
+  tilewise_destroy(handle);
 }
 
 /// 4 x 6 = (4 x 8) (8 x 6) with bias[j], residual[i,j], out[i,j] and g[j] = sum. Addresses are not

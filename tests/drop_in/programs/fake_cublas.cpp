@@ -68,8 +68,21 @@ double at(const Placed& x, std::int64_t of, std::int64_t row, std::int64_t colum
 struct FullProduct {
   Gemm gemm;
   Placed a, b, addend, d;
-  bool relu = false;
 };
+
+/// An epilogue of cublasLt.
+double after(const Gemm& gemm, double value, std::int64_t of, std::int64_t row) {
+  if ((gemm.epilogue & kLtWithBias) != 0) {
+    const DType type = element(gemm.bias.type < 0 ? gemm.c.type : gemm.bias.type);
+    value += to_double(type, static_cast<const char*>(gemm.bias.data) +
+                                 (of * gemm.bias.stride + row) * bytes_of(type));
+  }
+  const int activation = gemm.epilogue & ~kLtWithBias;
+  if (activation == kLtRelu) return std::max(value, 0.0);
+  if (activation != kLtGelu) return value;
+  return 0.5 * value *
+         (1 + std::tanh(0.7978845608028654 * (value + 0.044715 * value * value * value)));
+}
 
 bool is_refused(const Gemm& gemm, std::int64_t least_a, std::int64_t least_b,
                 std::int64_t least_c) {
@@ -94,7 +107,7 @@ Status multiply(const FullProduct& product) {
                    (gemm.op_b ? at(product.b, of, j, p) : at(product.b, of, p, j));
         double value = alpha * sum;
         if (beta != 0) value += beta * at(product.addend, of, i, j);
-        if (product.relu) value = std::max(value, 0.0);
+        value = after(gemm, value, of, i);
         auto* d = static_cast<char*>(const_cast<void*>(gemm.c.data));
         from_double(element(gemm.c.type), value, d + offset_in(product.d, of, i, j));
       }
@@ -310,6 +323,7 @@ FAKE Status cublasLtMatmulDescCreate(LtProduct** made, int compute, int scalar) 
   (*made)->data[kLtScaleType] = static_cast<std::uint64_t>(scalar);
   (*made)->data[kLtFill] = kLtFullFill;
   (*made)->data[kLtEpilogue] = kLtNoEpilogue;
+  (*made)->data[kLtBiasType] = static_cast<std::uint64_t>(-1);
   return kSuccess;
 }
 FAKE Status cublasLtMatmulDescDestroy(LtProduct* product) {
@@ -329,7 +343,7 @@ FAKE Status cublasLtMatrixLayoutDestroy(LtMatrix* matrix) {
   delete matrix;
   return kSuccess;
 }
-/// Supports only ReLU of the epilogues, and no scales of the operands.
+/// Supports the epilogues that the drop-in answers, and no scales of the operands.
 FAKE Status cublasLtMatmul(Handle handle, const LtProduct* said, const void* alpha, const void* a,
                            const LtMatrix* a_matrix, const void* b, const LtMatrix* b_matrix,
                            const void* beta, const void* c, const LtMatrix* c_matrix, void* d,
@@ -351,8 +365,10 @@ FAKE Status cublasLtMatmul(Handle handle, const LtProduct* said, const void* alp
   FullProduct product;
   product.a = placed(a, a_matrix), product.b = placed(b, b_matrix);
   product.addend = placed(c, c_matrix ? c_matrix : d_matrix), product.d = placed(d, d_matrix);
-  product.relu = number(said, kLtEpilogue) == 2;
   Gemm& gemm = product.gemm;
+  gemm.epilogue = whole(said, kLtEpilogue);
+  gemm.bias = {reinterpret_cast<const void*>(said->data[kLtBias]), whole(said, kLtBiasType), 0,
+               number(said, kLtBiasStride)};
   gemm.op_a = whole(said, kLtTransA), gemm.op_b = whole(said, kLtTransB);
   gemm.m = number(d_matrix, kLtRows), gemm.n = number(d_matrix, kLtColumns);
   gemm.k = number(a_matrix, gemm.op_a ? kLtRows : kLtColumns);

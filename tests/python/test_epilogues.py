@@ -1,0 +1,81 @@
+"""Epilogues of products of NumPy arrays on the CPU."""
+import numpy as np
+import pytest
+
+import tilewise
+
+ml_dtypes = pytest.importorskip("ml_dtypes")
+HOST = {"device": "host"}
+pytestmark = pytest.mark.filterwarnings("ignore:tilewise")
+
+
+def integers(shape, dtype=np.float32, seed=1):
+    return np.random.default_rng(seed).integers(-4, 5, shape).astype(dtype)
+
+
+def test_bias_activation_and_further_results():
+    a, b, bias, residual = integers((5, 7)), integers((7, 6), seed=2), integers(6, seed=3), integers((5, 6), seed=4)
+    before, sums = np.empty((5, 6), np.float32), np.empty(6, np.float32)
+    c = tilewise.matmul(a, b, epilogue="x = acc * s + bias[j]; u[i,j] = x; g[j] = sum(x); max(x, 0) + r[i,j]",
+                        bias=bias, r=residual, u=before, g=sums, s=2, **HOST)
+    x = 2 * (a @ b) + bias
+    np.testing.assert_array_equal(before, x)
+    np.testing.assert_array_equal(sums, x.sum(axis=0))
+    np.testing.assert_array_equal(c, np.maximum(x, 0) + residual)
+
+
+def test_arrays_have_any_type_and_padded_rows():
+    a, b = integers((5, 7), ml_dtypes.bfloat16), integers((7, 6), ml_dtypes.bfloat16, seed=2)
+    bias = integers(6, seed=3)  # float32
+    wide = np.zeros((5, 9), np.float64)
+    c = tilewise.matmul(a, b, epilogue="x = acc + bias[j]; u[i,j] = x; x", bias=bias, u=wide[:, :6], **HOST)
+    x = a.astype(np.float32) @ b.astype(np.float32) + bias
+    np.testing.assert_array_equal(wide[:, :6], x)
+    assert not wide[:, 6:].any()
+    np.testing.assert_array_equal(c.astype(np.float32), x.astype(ml_dtypes.bfloat16).astype(np.float32))
+
+
+@pytest.mark.parametrize("shape", [(6,), (1, 6), (3, 1, 6), (1, 4, 6), (3, 4, 6)])
+def test_leading_dimensions_are_broadcast(shape):
+    a, b, bias = integers((3, 4, 5, 7)), integers((3, 4, 7, 6), seed=2), integers(shape, seed=3)
+    c = tilewise.matmul(a, b, epilogue="acc + bias[j]", bias=bias, **HOST)
+    np.testing.assert_array_equal(c, a @ b + bias[..., None, :])
+
+
+def test_rows_and_scalars_of_a_batch_that_shares_b():
+    a, b = integers((3, 5, 7)), integers((7, 6), seed=2)
+    scale, by_row = integers(3, seed=3), integers((3, 5), seed=4)
+    sums = np.empty((3, 6), np.float32)
+    c = tilewise.matmul(a, b, epilogue="x = acc * s + t[i]; g[j] = sum(x); x", s=scale, t=by_row, g=sums, **HOST)
+    x = (a @ b) * scale[:, None, None] + by_row[..., None]
+    np.testing.assert_array_equal(c, x)
+    np.testing.assert_array_equal(sums, x.sum(axis=1))
+
+
+def test_without_rows_sums_are_zeros():
+    sums = np.full(6, 7, np.float32)
+    tilewise.matmul(np.empty((0, 3), np.float32), integers((3, 6)), epilogue="g[j] = sum(acc); acc", g=sums, **HOST)
+    assert not sums.any()
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (dict(epilogue="acc + bias[j]"), "operand bias of the epilogue is missing"),
+    (dict(epilogue="relu(acc", bias=1), "the end at character 9"),
+    (dict(epilogue="relu(acc)", bias=1), "no operand 'bias'; it has none"),
+    (dict(epilogue="acc + bias[j]", bias=3), "bias is a number"),
+    (dict(epilogue="acc + bias[j]", bias=np.ones(5, np.float32)), r"bias has the shape \(5,\)"),
+    (dict(epilogue="acc + bias[j]", bias=np.ones(12, np.float32)[::2]), "the last must be 1"),
+    (dict(epilogue="acc + r[i,j]", r=np.ones((6, 5), np.float32).T), "the last must be 1"),
+    (dict(epilogue="acc + bias:f64[j]", bias=np.ones(6, np.float32)), "states f64"),
+    (dict(epilogue="u[i,j] = acc; acc", u=np.broadcast_to(np.float32(1), (5, 6))), "strides|read-only"),
+    (dict(epilogue="acc", out=np.empty((6, 5), np.float32).T), "stored by columns")])
+def test_bad_operands_are_refused(arguments, words):
+    a, b = integers((5, 7)), integers((7, 6), seed=2)
+    with pytest.raises(tilewise.Error, match=words):
+        tilewise.matmul(a, b, **arguments, **HOST)
+
+
+def test_operands_need_an_epilogue():
+    a, b = integers((5, 7)), integers((7, 6), seed=2)
+    with pytest.raises(TypeError, match="bias"):
+        tilewise.matmul(a, b, bias=1, **HOST)
