@@ -141,21 +141,28 @@ double flops_of(const Problem& problem) {
          static_cast<double>(problem.k) * static_cast<double>(problem.batch);
 }
 
+double epilogue_bytes(const Problem& problem) {
+  if (!problem.epilogue) return 0;
+  const auto m = static_cast<double>(problem.m), n = static_cast<double>(problem.n);
+  double bits = 0;
+  for (const EpilogueSlot& slot : problem.epilogue->operands) {
+    const bool by_row = slot.over == EpilogueOver::elements || slot.over == EpilogueOver::rows,
+               by_column =
+                   slot.over == EpilogueOver::elements || slot.over == EpilogueOver::columns;
+    bits += (by_row ? m : 1) * (by_column ? n : 1) * bits_of(type_of(slot, problem.c.type));
+  }
+  return static_cast<double>(problem.batch) * bits / 8;
+}
+
 double operand_bytes(const Problem& problem) {
   const auto m = static_cast<double>(problem.m);
   const auto n = static_cast<double>(problem.n);
   const auto k = static_cast<double>(problem.k);
-  double of_epilogue = 0;
-  if (problem.epilogue)
-    for (const EpilogueSlot& slot : problem.epilogue->operands)
-      of_epilogue +=
-          (slot.over == EpilogueOver::elements || slot.over == EpilogueOver::rows ? m : 1) *
-          (slot.over == EpilogueOver::elements || slot.over == EpilogueOver::columns ? n : 1) *
-          bits_of(type_of(slot, problem.c.type));
   return static_cast<double>(problem.batch) *
-         (m * k * bits_of(problem.a.type) + k * n * bits_of(problem.b.type) +
-          m * n * bits_of(problem.c.type) + of_epilogue) /
-         8;
+             (m * k * bits_of(problem.a.type) + k * n * bits_of(problem.b.type) +
+              m * n * bits_of(problem.c.type)) /
+             8 +
+         epilogue_bytes(problem);
 }
 
 std::vector<Size> parse_sizes(std::string_view text) {

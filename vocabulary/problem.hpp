@@ -22,6 +22,9 @@ std::string variant_text(const Problem& problem);
 /// Throws Error(invalid_argument) for a text that this version does not know.
 void set_variant(Problem& problem, std::string_view variant);
 
+/// Bytes of the epilogue's operands.
+double epilogue_bytes(const Problem& problem);
+
 struct Size {
   std::int64_t m = 0, n = 0, k = 0;
   auto operator<=>(const Size&) const = default;

@@ -34,7 +34,7 @@ struct PointwiseOperand {
 
   DEVICE_MEMBER Int64 of_all(const Place& at) const { return at.product * stride; }
   DEVICE_MEMBER Int64 of_rows(const Place& at) const { return at.product * stride + at.row; }
-  DEVICE_MEMBER Int64 of_columns(const Place& at) const { return at.product * stride + at.column; }
+  DEVICE_MEMBER Int64 of_columns(const Place& at) const { return at.product * stride + at.column; }  //@ pointwise-column
   DEVICE_MEMBER Int64 of_elements(const Place& at) const { return at.product * stride + at.row * ld + at.column; }
   template <int TYPE>
   DEVICE_MEMBER PointwiseNumber read(Int64 at) const {
@@ -51,7 +51,7 @@ struct PointwiseArgsOf {
   PointwiseOperand of[OPERANDS];
 
   DEVICE_MEMBER bool has(const Place& at) const {
-    return at.row >= 0 && at.row < rows && at.column >= 0 && at.column < columns;
+    return at.row >= 0 && at.row < rows && at.column >= 0 && at.column < columns;  //@ pointwise-edge
   }
 };
 

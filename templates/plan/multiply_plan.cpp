@@ -9,6 +9,7 @@
 #include "templates/plan/steps_layout.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/epilogue.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise {
 namespace {
@@ -51,10 +52,13 @@ void state_multiply_work(LaunchStep& step, const Problem& problem, const Multipl
   // Where k is split, partial sums are written instead of C.
   const double written =
       results * (shape.splits > 1 ? shape.splits * sum_bytes : bytes_of(problem.c.type));
-  work.compulsory_bytes = operand_bytes(problem) - results * bytes_of(problem.c.type) + written;
+  const double of_epilogue = epilogue_bytes(problem);
+  const double epilogue_here = shape.splits > 1 ? 0 : of_epilogue;
+  work.compulsory_bytes = operand_bytes(problem) - of_epilogue -
+                          results * bytes_of(problem.c.type) + written + epilogue_here;
   const double slice_bits = shape.tile_m * thread.fetched_a * bits_of(problem.a.type) +
                             shape.tile_n * thread.fetched_b * bits_of(problem.b.type);
-  work.global_bytes = tiles * slice_bits / 8 * double(problem.k) + written;
+  work.global_bytes = tiles * slice_bits / 8 * double(problem.k) + written + epilogue_here;
   const double thread_tiles =
       tiles * tiles_k * shape.threads;  // of all blocks, whatever the splits
   const double passes = thread.steps * thread.shared_loads * thread.load_passes +
@@ -127,8 +131,10 @@ double tile_steps(const Problem& problem, int tile_m, int tile_n, int tile_k) {
 void state_reduce_work(LaunchStep& step, const Problem& problem, double elements, int parts,
                        int rows) {
   constexpr double at_once = 4;  // sums that a thread reads in a round
+  const double results = double(problem.m) * double(problem.n) * double(problem.batch);
   step.work.compulsory_bytes = step.work.global_bytes =
-      elements * (double(parts) * bytes_of(problem.accumulator) + bytes_of(problem.c.type));
+      elements * (double(parts) * bytes_of(problem.accumulator) + bytes_of(problem.c.type) +
+                  epilogue_bytes(problem) / results);
   step.work.instructions = elements * (parts * 2 + kPerGlobalAccess);
   step.schedule.rounds = std::max(1.0, parts / at_once / rows);
 }

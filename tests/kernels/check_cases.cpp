@@ -124,6 +124,7 @@ std::vector<Case> only_cases(const Options& options, const DeviceInfo& device) {
     const ProductKind& kind = options.kind ? *options.kind : product_kinds().front();
     Problem problem = test::with_kind(test::make_problem(layout, 1472, 1472, 1536, 1), kind);
     problem.batch = options.batch;
+    if (!options.epilogue.empty()) set_epilogue(problem, Epilogue(options.epilogue));
     Configuration configuration = kernel.default_configuration(problem, device);
     for (const auto& [parameter, value] : given.values()) configuration.set(parameter, value);
     std::string why = rejection(kernel, problem, configuration, device);
@@ -164,6 +165,7 @@ void bad_usage(const std::string& what) {
          "  --cases N              cases in all, or of the one template\n"
          "  --only CANDIDATE       'tiled 16x16 ...' or 'tiled {\"TILE\":8}'\n"
          "  --layout nn|nt|tn|tt, --types A C MATH, --batch N   of --only\n"
+         "  --epilogue TEXT        of every case; else some have one\n"
          "  --device host:sm_90a|gpu, --seed N, --jobs N, --longest SECONDS\n"
          "  --mutate MARKER CODE, --mutate-in MARKER FROM TO    plant a mistake\n"
          "TILEWISE_FULL=1 takes four times the cases, and every shape in every thread order.\n";
@@ -207,6 +209,8 @@ Options parse_options(int argc, char** argv) {
       if (!options.kind) bad_usage("--types: no such kind of product");
     } else if (name == "--batch")
       options.batch = static_cast<std::int64_t>(number(value()));
+    else if (name == "--epilogue")
+      options.epilogue = value();
     else if (name == "--layout")
       options.layouts = {parse_layout(value())};
     else if (name == "--mutate" || name == "--mutate-in") {
@@ -251,11 +255,17 @@ std::vector<Case> cases_for(const Options& options, const DeviceInfo& device) {
            cases);
   }
   if (cases.empty()) checked_template(options.only_template);  // throws for an unknown name
+  const Epilogue epilogue(options.epilogue.empty() ? kEpilogue : options.epilogue);
+  for (std::size_t i = 0; i < cases.size(); ++i)
+    if ((!options.epilogue.empty() || i % 4 == 3) &&
+        known_template(cases[i].candidate.kernel_template))
+      set_epilogue(cases[i].typical, epilogue);
   return cases;
 }
 
-KernelSource source_of(const std::string& name, const Options& options) {
-  KernelSource source = source_by_name(name);
+KernelSource source_of(const KernelSpec& kernel, const Options& options) {
+  KernelSource source =
+      kernel.epilogue.empty() ? source_by_name(kernel.source) : kernel_source(kernel);
   for (const Mutation& mutation : options.mutations) {
     plant(mutation, source.text);
     for (auto& [header, text] : source.headers) plant(mutation, text);

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "tests/support/numbers.hpp"
+#include "vocabulary/epilogue.hpp"
 #if defined(TILEWISE_CHECK_ADDRESS)
 #include <sanitizer/asan_interface.h>
 #elif defined(TILEWISE_CHECK_THREADS)
@@ -159,6 +160,7 @@ Operands::Operands(const Problem& problem, const Round& round, std::uint64_t see
   }
   if (round.values == Values::tagged_k || round.values == Values::tagged_line) tag();
   fill(c_, seed + 2);
+  add_operands(seed + 7);
   if (round.beta != 0) return;
   for (std::int64_t i = 0; i < problem.batch * problem.m; ++i) {
     std::byte* const row = c_.at(i / problem.m, i % problem.m, 0);
@@ -191,12 +193,59 @@ std::vector<double> Operands::as_numbers(Matrix& m, std::int64_t batch, bool tra
   return numbers;
 }
 
-void Operands::multiply_by_definition(Matrix& c) {
+void Operands::add_operands(std::uint64_t seed) {
+  if (!problem_.epilogue) return;
+  for (const EpilogueSlot& slot : problem_.epilogue->operands) {
+    const DType type = type_of(slot, problem_.c.type);
+    const std::int64_t columns = slot.over == EpilogueOver::all    ? 1
+                                 : slot.over == EpilogueOver::rows ? problem_.m
+                                                                   : problem_.n;
+    const bool read = slot.use == EpilogueUse::read;
+    Matrix& made = operands_.emplace_back(
+        make(type, slot.over == EpilogueOver::elements ? problem_.m : 1, columns, bytes_of(type),
+             read ? kNaNs : kCanary, read && round_.same_b));
+    if (read) fill(made, seed + operands_.size());
+  }
+}
+
+/// C's element; what is written and summed goes to `operands` and `sums`.
+double Operands::epilogue_of(double acc, std::int64_t batch, std::int64_t i, std::int64_t j,
+                             std::vector<Matrix>& operands,
+                             std::vector<std::vector<double>>& sums) {
+  const EpilogueForm& form = *problem_.epilogue;
+  if (problem_.pointers) batch = problem_.batch - 1 - batch;  // the last matrix is the first
+  std::vector<std::byte*> places;
+  std::vector<double> values, results;
+  for (std::size_t slot = 0; slot < operands.size(); ++slot) {
+    const EpilogueOver over = form.operands[slot].over;
+    const bool matrix = over == EpilogueOver::elements;
+    places.push_back(
+        operands[slot].at(batch, matrix ? i : 0,
+                          over == EpilogueOver::all ? 0 : (over == EpilogueOver::rows ? i : j)));
+    values.push_back(form.operands[slot].use == EpilogueUse::read
+                         ? test::decode(operands[slot].type, places.back())
+                         : 0);
+  }
+  const double c = evaluate(form, acc, values, &results);
+  for (std::size_t slot = 0; slot < operands.size(); ++slot) {
+    if (form.operands[slot].use == EpilogueUse::written)
+      test::encode(operands[slot].type, results[slot], places[slot]);
+    if (form.operands[slot].use == EpilogueUse::summed) {
+      double& sum = sums[slot][static_cast<std::size_t>(j)];
+      sum += results[slot];
+      test::encode(operands[slot].type, sum, places[slot]);
+    }
+  }
+  return c;
+}
+
+void Operands::multiply_by_definition(Matrix& c, std::vector<Matrix>& operands) {
   const Problem& p = problem_;
   const auto n = static_cast<std::size_t>(p.n), depth = static_cast<std::size_t>(p.k);
   for (std::int64_t batch = 0; batch < p.batch; ++batch) {
     const std::vector<double> a = as_numbers(a_, batch, p.a.transposed);
     const std::vector<double> b = as_numbers(b_, batch, p.b.transposed);
+    std::vector<std::vector<double>> columns(operands.size(), std::vector<double>(n));
     for (std::int64_t i = 0; i < p.m; ++i) {
       std::vector<double> sums(n, 0.0);
       for (std::size_t k = 0; k < depth; ++k)
@@ -206,7 +255,10 @@ void Operands::multiply_by_definition(Matrix& c) {
         std::byte* const at = c.at(batch, i, static_cast<std::int64_t>(j));
         const double before = round_.beta == 0 ? 0 : round_.beta * test::decode(c.type, at);
         const double of_sum = round_.alpha == 0 ? 0 : round_.alpha * sums[j];
-        test::encode(c.type, of_sum + before, at);
+        double value = of_sum + before;
+        if (p.epilogue)
+          value = epilogue_of(value, batch, i, static_cast<std::int64_t>(j), operands, columns);
+        test::encode(c.type, value, at);
       }
     }
   }
@@ -218,7 +270,13 @@ Operands::OnDevice Operands::upload(Device& device) const {
     device.copy_to_device(buffer.data(), m.data.data(), m.bytes(), nullptr);
     return buffer;
   };
-  OnDevice on{put(a_), put(b_), put(c_), {}, {}, {}};
+  OnDevice on;
+  on.a = put(a_), on.b = put(b_), on.c = put(c_);
+  for (const Matrix& operand : operands_) {
+    const DeviceBuffer& made = on.operands.emplace_back(put(operand));
+    on.bound.push_back({static_cast<std::byte*>(made.data()) + operand.byte_of(0, 0, 0), operand.ld,
+                        operand.stride, 0});
+  }
   if (problem_.pointers) {
     on.pointers_a = pointers_to(device, a_, on.a);
     on.pointers_b = pointers_to(device, b_, on.b);
@@ -249,6 +307,7 @@ Call Operands::call(const OnDevice& on) const {
   call.b = first(on.b, b_), call.ldb = b_.ld, call.stride_b = b_.stride;
   call.c = first(on.c, c_), call.ldc = c_.ld, call.stride_c = c_.stride;
   call.alpha = round_.alpha, call.beta = round_.beta;
+  call.operands = on.bound;
   if (problem_.pointers) {
     call.a = on.pointers_a.data(), call.b = on.pointers_b.data(), call.c = on.pointers_c.data();
     call.stride_a = call.stride_b = call.stride_c = -1;  // not used
@@ -257,16 +316,36 @@ Call Operands::call(const OnDevice& on) const {
 }
 
 /// "C[3][5]", or in a batch "C[1][3][5]". A gap between rows has a column past the last.
-std::string Operands::element_at(std::int64_t byte) const {
-  std::int64_t at = byte / bytes_of(c_.type) - c_.offset;
-  std::string text = "C";
-  if (problem_.batch > 1) text += "[" + std::to_string(at / c_.stride) + "]", at %= c_.stride;
-  return text + "[" + std::to_string(at / c_.ld) + "][" + std::to_string(at % c_.ld) + "]";
+std::string Operands::element_at(const Matrix& matrix, const std::string& name, std::int64_t batch,
+                                 std::int64_t byte) {
+  std::int64_t at = byte / bytes_of(matrix.type) - matrix.offset;
+  std::string text = name;
+  if (batch > 1 && matrix.stride > 0)
+    text += "[" + std::to_string(at / matrix.stride) + "]", at %= matrix.stride;
+  return text + "[" + std::to_string(at / matrix.ld) + "][" + std::to_string(at % matrix.ld) + "]";
+}
+
+std::optional<Difference> Operands::difference(const Matrix& got, const Matrix& expected,
+                                               const std::string& name) const {
+  const auto element = static_cast<std::size_t>(bytes_of(got.type));
+  for (std::size_t i = 0; i < got.data.size(); i += element) {
+    const std::byte *x = &got.data[i], *y = &expected.data[i];
+    if (std::equal(x, x + element, y)) continue;
+    const double is = test::decode(got.type, x), should_be = test::decode(got.type, y);
+    // Zeros of either sign and NaN with any bits are right; the canary is neither.
+    if (is == should_be || (std::isnan(is) && std::isnan(should_be))) continue;
+    return Difference{i,
+                      element_at(got, name, problem_.batch, static_cast<std::int64_t>(i)) + " is " +
+                          std::to_string(is) + " instead of " + std::to_string(should_be),
+                      true};
+  }
+  return std::nullopt;
 }
 
 std::optional<Difference> Operands::difference(Device& device, const Executable& executable) {
   Matrix expected = c_, got = c_;
-  multiply_by_definition(expected);
+  std::vector<Matrix> results = operands_, found = operands_;
+  multiply_by_definition(expected, results);
   {
     const std::lock_guard lock(gpu_mutex());
     const OnDevice on = upload(device);
@@ -276,17 +355,16 @@ std::optional<Difference> Operands::difference(Device& device, const Executable&
     executable.launch(call(on));
     poisoned[2].lift();
     device.copy_to_host(got.data.data(), on.c.data(), c_.bytes(), nullptr);
+    for (std::size_t slot = 0; slot < found.size(); ++slot)
+      device.copy_to_host(found[slot].data.data(), on.operands[slot].data(), found[slot].bytes(),
+                          nullptr);
   }
-  const auto element = static_cast<std::size_t>(bytes_of(c_.type));
-  for (std::size_t i = 0; i < got.data.size(); i += element) {
-    const std::byte *x = &got.data[i], *y = &expected.data[i];
-    if (std::equal(x, x + element, y)) continue;
-    const double is = test::decode(c_.type, x), should_be = test::decode(c_.type, y);
-    // Zeros of either sign and NaN with any bits are right; the canary is neither.
-    if (is == should_be || (std::isnan(is) && std::isnan(should_be))) continue;
-    return Difference{i, element_at(static_cast<std::int64_t>(i)) + " is " + std::to_string(is) +
-                             " instead of " + std::to_string(should_be)};
-  }
+  if (auto wrong = difference(got, expected, "C")) return wrong;
+  for (std::size_t slot = 0; slot < found.size(); ++slot)
+    if (auto wrong = difference(found[slot], results[slot], "p" + std::to_string(slot))) {
+      wrong->in_c = false;
+      return wrong;
+    }
   return std::nullopt;
 }
 

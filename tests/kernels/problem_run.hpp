@@ -36,18 +36,19 @@ struct Round {
   bool same_a = false, same_b = false;  ///< one matrix for all products of a batch: a stride of 0
 };
 
-/// The first wrong element of C's buffer.
+/// The first wrong element of C's buffer, or of what an epilogue writes besides C.
 struct Difference {
   std::size_t index = 0;  ///< index of its first byte in the buffer
   std::string text;       ///< "C[3][5] is 7 instead of 9"
+  bool in_c = true;
 };
 
 /// Locked while threads use a shared device.
 std::mutex& gpu_mutex();
 
-/// The operands of one problem as stored. Each is in a buffer that ends with its last element, so
-/// that AddressSanitizer reports accesses past it. Gaps between rows and between the matrices of a
-/// batch are NaN in A and B, and a canary in C. C is NaN if beta is 0.
+/// The operands of one problem as stored, those of its epilogue too. Each is in a buffer that ends
+/// with its last element, so that AddressSanitizer reports accesses past it. Gaps between rows and
+/// between the matrices of a batch are NaN in A and B, and a canary in C. C is NaN if beta is 0.
 class Operands {
  public:
   Operands(const Problem& problem, const Round& round, std::uint64_t seed);
@@ -75,6 +76,8 @@ class Operands {
   };
   struct OnDevice {
     DeviceBuffer a, b, c;
+    std::vector<DeviceBuffer> operands;
+    std::vector<EpilogueOperand> bound;
     DeviceBuffer pointers_a, pointers_b, pointers_c;  ///< for a batch by pointers
   };
   class PoisonedGaps;
@@ -87,8 +90,14 @@ class Operands {
   void make_special(Matrix& matrix, std::uint64_t seed) const;
   void tag();
   std::vector<double> as_numbers(Matrix& matrix, std::int64_t batch, bool transpose) const;
-  void multiply_by_definition(Matrix& c);
-  std::string element_at(std::int64_t byte) const;
+  void add_operands(std::uint64_t seed);
+  void multiply_by_definition(Matrix& c, std::vector<Matrix>& operands);
+  double epilogue_of(double acc, std::int64_t batch, std::int64_t i, std::int64_t j,
+                     std::vector<Matrix>& operands, std::vector<std::vector<double>>& sums);
+  std::optional<Difference> difference(const Matrix& got, const Matrix& expected,
+                                       const std::string& name) const;
+  static std::string element_at(const Matrix& matrix, const std::string& name, std::int64_t batch,
+                                std::int64_t byte);
   OnDevice upload(Device& device) const;
   DeviceBuffer pointers_to(Device& device, const Matrix& matrix, const DeviceBuffer& data) const;
   Call call(const OnDevice& on) const;
@@ -96,6 +105,7 @@ class Operands {
   Problem problem_;
   Round round_;
   Matrix a_, b_, c_;
+  std::vector<Matrix> operands_;  ///< of the epilogue, by slot
 };
 
 }  // namespace tilewise::check
