@@ -90,9 +90,12 @@ void clear_sums(Device& device, const Problem& problem, const Call& call) {
     if (form.use != EpilogueUse::summed) continue;
     const DType type = type_of(form, problem.c.type);
     auto* to = static_cast<std::byte*>(const_cast<void*>(call.operands[slot].data));
-    for (std::int64_t product = 0; product < problem.batch; ++product)
-      device.clear(to + bytes_of(type, product * call.operands[slot].stride),
-                   bytes_of(type, problem.n), call.stream);
+    const std::int64_t stride = call.operands[slot].stride;
+    const bool follow = stride == problem.n;  // the sums of a product behind those before
+    const std::int64_t runs = follow ? 1 : problem.batch;
+    const std::int64_t run = follow ? problem.batch * problem.n : problem.n;
+    for (std::int64_t nth = 0; nth < runs; ++nth)
+      device.clear(to + bytes_of(type, nth * stride), bytes_of(type, run), call.stream);
   }
 }
 

@@ -160,8 +160,7 @@ TuningProgram::TuningProgram(Settings settings) : settings_(std::move(settings))
 
 std::string TuningProgram::operator()(const Problem& problem, const DeviceInfo& device) const {
   std::vector<std::string> words{settings_.program.string(), "tune"};
-  std::istringstream options(tune_options(problem));
-  for (std::string word; options >> word;) words.push_back(word);
+  for (std::string& word : option_words(tune_options(problem))) words.push_back(std::move(word));
   words.insert(words.end(),
                {"--device", device_option(device), "--budget", in_shortest_form(settings_.seconds),
                 "--db", settings_.database.string()});

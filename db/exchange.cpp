@@ -7,7 +7,7 @@
 #include "db/state.hpp"
 #include "db/tables.hpp"
 
-// The JSON form of a database: {"format": "tilewise", "version": 1, "records": [...], "winners":
+// The JSON form of a database: {"format": "tilewise", "version": 1 (2 with epilogues), "records": [...], "winners":
 // [...], "general": [...], "baselines": [...], "searches": [...], "devices": [...]}. Winners and
 // general records refer to records by their ids; an import assigns new ids. Images are exchanged
 // between databases alone.
@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "tilewise";
-constexpr int kVersion = 1;
+constexpr int kVersion = 1, kWithEpilogues = 2;  // a program that ignores epilogues refuses 2
 
 Error bad_import(const std::string& why) {
   return {ErrorKind::invalid_argument, "nothing was imported: " + why};
@@ -132,9 +132,9 @@ void check_format(const Json& json) {
     throw bad_import("the JSON is no export of Tilewise (\"format\" is not \"tilewise\")");
   }
   const Json version = json.value("version", Json());
-  if (!version.is_number_integer() || version != kVersion) {
-    throw bad_import("its version is " + version.dump() + "; this program knows version " +
-                     std::to_string(kVersion));
+  if (!version.is_number_integer() || version < kVersion || version > kWithEpilogues) {
+    throw bad_import("its version is " + version.dump() + "; this program knows versions " +
+                     std::to_string(kVersion) + " and " + std::to_string(kWithEpilogues));
   }
 }
 
@@ -293,7 +293,12 @@ std::string Database::export_json(const std::string& gpu, std::int64_t* left_out
     Query query = db.query(sql);
     query.bind(gpu);
     json[key] = Json::array();
-    for (const auto& row : state_->rows(query, what, read)) json[key].push_back(form(row));
+    for (const auto& row : state_->rows(query, what, read)) {
+      json[key].push_back(form(row));
+      const Json& made = json[key].back();
+      if (made.is_object() && made.contains("problem") && made["problem"].contains("epilogue"))
+        json["version"] = kWithEpilogues;
+    }
     written += static_cast<std::int64_t>(json[key].size());
     // Counts only the table: a join would omit rows with a dangling reference.
     Query count = db.query(std::string("SELECT count(*) FROM ") + key + " WHERE ? IN (gpu, '')");

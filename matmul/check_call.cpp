@@ -194,7 +194,7 @@ int alignment_of(const GivenOperand& x, std::int64_t batch) {
 
 namespace {
 
-/// "p1[i,j] of the epilogue "...""
+/// "operand 1 of the epilogue "...""
 std::string operand_name(const Problem& problem, std::size_t slot) {
   return "operand " + std::to_string(slot) + " of the epilogue \"" + epilogue_text(problem) + '"';
 }
@@ -223,33 +223,33 @@ bool is_c(const GivenOperand& x, const GivenOperand& c, std::int64_t batch) {
          x.ld == c.ld && (batch == 1 || x.stride == c.stride);
 }
 
-void check_epilogue(const Problem& problem, const Call& call, const GivenOperand& a,
-                    const GivenOperand& b, const GivenOperand& c) {
-  const std::size_t count = problem.epilogue ? problem.epilogue->operands.size() : 0;
-  if (call.operands.size() != count)
-    refuse("the call binds " + std::to_string(call.operands.size()) + " operands of an epilogue; " +
-           (problem.epilogue ? "\"" + epilogue_text(problem) + "\" has " + std::to_string(count)
-                             : "the problem has no epilogue"));
-  if (count == 0 || problem.n == 0 || problem.batch == 0) return;
-  std::array<std::string, EpilogueForm::kMostOperands> names;
+/// The address range of an operand of the epilogue; empty for a scalar by value.
+Range check_epilogue_operand(const Problem& problem, const EpilogueSlot& form,
+                             const GivenOperand& x) {
+  if (form.over == EpilogueOver::all && !x.pointer) return {};
+  if (x.ld < x.columns)
+    refuse("the leading dimension of " + std::string(x.name) + " is " + number(x.ld) +
+           ", shorter than a row of " + number(x.columns) + " elements");
+  check_stride(x, problem.batch);
+  const Range range = check_pointer(x, problem.batch);
+  if (form.use != EpilogueUse::read && problem.batch > 1 &&
+      !has_distinct_elements(elements_of(x, problem.batch)))
+    refuse("the batch stride of " + std::string(x.name) + " is " + number(x.stride) +
+           ", so that what different products write overlaps");
+  return range;
+}
+
+void check_epilogue_named(const Problem& problem, const Call& call, const GivenOperand& a,
+                          const GivenOperand& b, const GivenOperand& c,
+                          const std::array<std::string, EpilogueForm::kMostOperands>& names) {
+  const std::size_t count = call.operands.size();
   std::array<GivenOperand, EpilogueForm::kMostOperands> given{};
   std::array<Range, EpilogueForm::kMostOperands> ranges;
   for (std::size_t slot = 0; slot < count; ++slot) {
     const EpilogueSlot& form = problem.epilogue->operands[slot];
     if (problem.m == 0 && form.use != EpilogueUse::summed) continue;  // not touched
-    names[slot] = operand_name(problem, slot);
     given[slot] = epilogue_operand(problem, form, call.operands[slot], names[slot].c_str());
-    const GivenOperand& x = given[slot];
-    if (form.over == EpilogueOver::all && !x.pointer) continue;
-    if (x.ld < x.columns)
-      refuse("the leading dimension of " + names[slot] + " is " + number(x.ld) +
-             ", shorter than a row of " + number(x.columns) + " elements");
-    check_stride(x, problem.batch);
-    ranges[slot] = check_pointer(x, problem.batch);
-    if (form.use != EpilogueUse::read && problem.batch > 1 &&
-        !has_distinct_elements(elements_of(x, problem.batch)))
-      refuse("the batch stride of " + names[slot] + " is " + number(x.stride) +
-             ", so that what different products write overlaps");
+    ranges[slot] = check_epilogue_operand(problem, form, given[slot]);
   }
   const auto overlap = [&](const GivenOperand& x, const Range& of_x, const GivenOperand& y,
                            const Range& of_y) {
@@ -271,6 +271,24 @@ void check_epilogue(const Problem& problem, const Call& call, const GivenOperand
     for (std::size_t other = 0; writes && other < count; ++other)
       if (other != slot) overlap(given[slot], ranges[slot], given[other], ranges[other]);
   }
+}
+
+/// Names of operands are made only where the call is refused.
+void check_epilogue(const Problem& problem, const Call& call, const GivenOperand& a,
+                    const GivenOperand& b, const GivenOperand& c) {
+  const std::size_t count = problem.epilogue ? problem.epilogue->operands.size() : 0;
+  if (call.operands.size() != count)
+    refuse("the call binds " + std::to_string(call.operands.size()) + " operands of an epilogue; " +
+           (problem.epilogue ? "\"" + epilogue_text(problem) + "\" has " + std::to_string(count)
+                             : "the problem has no epilogue"));
+  if (count == 0 || problem.n == 0 || problem.batch == 0) return;
+  std::array<std::string, EpilogueForm::kMostOperands> names;
+  try {
+    return check_epilogue_named(problem, call, a, b, c, names);
+  } catch (const Error&) {
+    for (std::size_t slot = 0; slot < count; ++slot) names[slot] = operand_name(problem, slot);
+  }
+  check_epilogue_named(problem, call, a, b, c, names);
 }
 
 }  // namespace

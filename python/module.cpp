@@ -23,11 +23,14 @@ namespace {
 /// A problem from its sizes and names.
 Problem problem_of(std::int64_t m, std::int64_t n, std::int64_t k, const std::string& layout,
                    const std::string& type, const std::optional<std::string>& out,
-                   const std::string& math, std::int64_t batch) {
+                   const std::string& math, std::int64_t batch,
+                   const std::optional<std::string>& epilogue) {
   const DType operand = parse_dtype(type);
-  return typed_problem(parse_layout(layout), m, n, k, operand,
-                       out ? parse_dtype(*out) : default_result(operand), parse_math_mode(math),
-                       batch);
+  Problem problem = typed_problem(parse_layout(layout), m, n, k, operand,
+                                  out ? parse_dtype(*out) : default_result(operand),
+                                  parse_math_mode(math), batch);
+  if (epilogue) set_epilogue(problem, Epilogue(*epilogue));
+  return problem;
 }
 
 nb::dict dict_of(const Problem& problem) {
@@ -38,6 +41,7 @@ nb::dict dict_of(const Problem& problem) {
   made["out"] = std::string(to_string(problem.c.type));
   made["math"] = std::string(to_string(problem.math));
   made["batch"] = problem.batch;
+  made["epilogue"] = epilogue_text(problem);
   return made;
 }
 
@@ -143,7 +147,18 @@ struct NamedOperands {
   std::vector<double> numbers;
 
   NamedOperands() = default;
-  NamedOperands(const std::optional<std::string>& text, const nb::kwargs& named) {
+  NamedOperands(nb::handle wanted, nb::object named_by) {
+    nb::dict named = nb::cast<nb::dict>(named_by);
+    std::optional<std::string> text;
+    if (PyUnicode_Check(wanted.ptr())) {
+      text = text_of(wanted);
+    } else if (PyCallable_Check(wanted.ptr())) {
+      const nb::object traced = call(get(imported("tilewise.epilogues"), "trace"), wanted, named);
+      text = text_of(traced[0]);
+      named = nb::cast<nb::dict>(nb::object(traced[1]));
+    } else if (!wanted.is_none()) {
+      throw nb::type_error("epilogue is a text, a function or None");
+    }
     if (!text && named.size() > 0)
       throw nb::type_error(("matmul() has no argument '" +
                             nb::cast<std::string>(nb::str((*named.begin()).first)) +
@@ -227,8 +242,7 @@ nb::object multiply(nb::handle a, nb::handle b, nb::handle out, Scalars scalars,
 
 nb::object matmul(nb::handle a, nb::handle b, nb::handle out, double alpha, double beta,
                   const std::string& math, std::optional<double> accuracy, nb::handle stream,
-                  nb::handle device, const std::optional<std::string>& epilogue,
-                  const nb::kwargs& operands) {
+                  nb::handle device, nb::handle epilogue, const nb::kwargs& operands) {
   return multiply(a, b, out, {alpha, beta}, {math, accuracy}, stream, device, false,
                   NamedOperands(epilogue, operands));
 }
@@ -259,19 +273,20 @@ void configure(const nb::kwargs& values) {
 
 nb::dict explain(std::int64_t m, std::int64_t n, std::int64_t k, const std::string& layout,
                  const std::string& dtype, const std::optional<std::string>& out,
-                 const std::string& math, std::int64_t batch, nb::handle device) {
+                 const std::string& math, std::int64_t batch, nb::handle device,
+                 const std::optional<std::string>& epilogue) {
   return dict_of(multipliers()
                      .at(device_text(device).value_or("current"))
-                     ->explain(problem_of(m, n, k, layout, dtype, out, math, batch)));
+                     ->explain(problem_of(m, n, k, layout, dtype, out, math, batch, epilogue)));
 }
 
 void prepare(std::int64_t m, std::int64_t n, std::int64_t k, const std::string& layout,
              const std::string& dtype, const std::optional<std::string>& out,
              const std::string& math, std::int64_t batch, std::optional<std::int64_t> last_m,
-             nb::handle device) {
+             nb::handle device, const std::optional<std::string>& epilogue) {
   multipliers()
       .at(device_text(device).value_or("current"))
-      ->prepare(problem_of(m, n, k, layout, dtype, out, math, batch), last_m);
+      ->prepare(problem_of(m, n, k, layout, dtype, out, math, batch, epilogue), last_m);
 }
 
 nb::object fill(nb::handle a, nb::handle b, nb::handle out, const std::string& math,
@@ -325,7 +340,8 @@ math: of float32 "strict" (each multiply-add rounded once), "tf32" or "f32x3"; o
 accuracy: instead, the fastest mode whose error relative to |a| |b| is at most this.
 stream: a CUDA stream (a handle, or an object of PyTorch, CuPy or Numba); None: the current one of the arrays' library.
 The product is enqueued.
-epilogue: what becomes of the sums (acc) before they are stored in out, as text (docs/epilogues.md):
+epilogue: what becomes of the sums (acc) before they are stored in out, as text (docs/epilogues.md) or as a function
+(tilewise.epilogues):
 matmul(a, b, epilogue="x = acc + bias[j]; u[i,j] = x; gelu(x)", bias=bias, u=u). operands: its operands by name, arrays
 of any of the types above or numbers. The last dimensions of an array are those of out for [i,j], n for [j], m for [i],
 none for a scalar; those before are broadcast. Rows are contiguous. Not for arrays that are copied to a GPU.
@@ -372,7 +388,9 @@ NB_MODULE(_tilewise, module) {
              "device"_a = nb::none(), nb::rv_policy::take_ownership);
   module.def("configure", entry(&python::configure));
   module.def("renew", [] { multipliers().renew(); });
-  module.def("explain", entry(&python::explain));
+  module.def("explain", entry(&python::explain), "m"_a, "n"_a, "k"_a, "layout"_a, "dtype"_a,
+             "out"_a.none(), "math"_a, "batch"_a, "device"_a.none(), "epilogue"_a.none());
   module.def("prepare", entry(&python::prepare), "m"_a, "n"_a, "k"_a, "layout"_a, "dtype"_a,
-             "out"_a.none(), "math"_a, "batch"_a, "last_m"_a.none(), "device"_a.none());
+             "out"_a.none(), "math"_a, "batch"_a, "last_m"_a.none(), "device"_a.none(),
+             "epilogue"_a.none());
 }

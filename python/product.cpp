@@ -1,6 +1,8 @@
 #include "python/product.hpp"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "tilewise/error.hpp"
 #include "tilewise/matmul.hpp"
@@ -145,6 +147,37 @@ StridedArray elements_of(const View& view) {
   return elements;
 }
 
+/// Whether two views are the same elements in the same order.
+bool are_same(const View& x, const View& y) {
+  return x.data == y.data && x.type == y.type && x.dims == y.dims && x.shape == y.shape &&
+         x.strides == y.strides;
+}
+
+/// Checks all memory that an epilogue writes, and what it reads against what is written, over all
+/// products of a call.
+void check_memory_of(const Epilogue& epilogue, const std::vector<GivenOperand>& operands,
+                     const View& a, const View& b, const View& out) {
+  for (std::size_t slot = 0; slot < operands.size(); ++slot) {
+    if (!operands[slot].view) continue;
+    const View& view = *operands[slot].view;
+    const bool writes = epilogue.use(slot) != EpilogueUse::read;
+    if (writes && !has_distinct_elements(elements_of(view)))
+      refuse(view.name + " has elements that share memory, or may: strides " +
+             text_of(view.strides, std::size_t(view.dims)) + "; pass a contiguous array");
+    const auto apart = [&](const View& other) {
+      if (share_elements(elements_of(view), elements_of(other)))
+        refuse(view.name + " overlaps " + other.name +
+               ": they share elements, or may, and one of them is written; pass another array");
+    };
+    if (writes || !are_same(view, out)) apart(out);
+    if (!writes) continue;
+    apart(a);
+    apart(b);
+    for (std::size_t other = 0; other < operands.size(); ++other)
+      if (other != slot && operands[other].view) apart(*operands[other].view);
+  }
+}
+
 /// Checks all memory that the products write before the first of them is served.
 void check_memory(const View& a, const View& b, const View& out, bool reads) {
   const StridedArray written = elements_of(out);
@@ -253,7 +286,17 @@ std::vector<std::int64_t> result_shape(const View& a, const View& b) {
   return shape;
 }
 
-Epilogue with_types(const Epilogue& epilogue, const std::vector<GivenOperand>& operands) {
+const EpilogueForm* form_with_types(const Epilogue& epilogue, DType c,
+                                    const std::vector<GivenOperand>& operands) {
+  // Calls repeat their types: the forms that a thread has used are kept.
+  using Key = std::pair<const EpilogueForm*, std::array<int, kMostArrays>>;
+  constexpr std::size_t kMostKept = 256;
+  thread_local std::map<Key, const EpilogueForm*> kept;
+  Key key{epilogue.form(), {static_cast<int>(c)}};
+  for (std::size_t slot = 0; slot < operands.size(); ++slot)
+    key.second[slot + 1] =
+        operands[slot].view ? 1 + static_cast<int>(operands[slot].view->type) : 0;
+  if (const auto found = kept.find(key); found != kept.end()) return found->second;
   Epilogue typed = epilogue;
   for (std::size_t slot = 0; slot < operands.size(); ++slot) {
     if (!operands[slot].view) continue;
@@ -263,7 +306,11 @@ Epilogue with_types(const Epilogue& epilogue, const std::vector<GivenOperand>& o
       refuse(view.name + " is of " + std::string(to_string(view.type)) + "; the epilogue states " +
              std::string(to_string(*typed.type(slot))));
   }
-  return typed;
+  Problem problem;
+  problem.c.type = c;
+  set_epilogue(problem, typed);
+  if (kept.size() >= kMostKept) kept.clear();
+  return kept[key] = problem.epilogue;
 }
 
 std::vector<Product> products_of(const View& a, const View& b, const View& out, MathMode math,
@@ -278,6 +325,7 @@ std::vector<Product> products_of(const View& a, const View& b, const View& out, 
   for (int i = 0; i < out.dims; ++i)
     if (out.shape[std::size_t(i)] == 0 && !(epilogue && i == out.dims - 2)) return {};
   check_memory(a, b, out, reads);
+  if (epilogue) check_memory_of(*epilogue, operands, a, b, out);
   // One leading dimension is the batch; the others are a loop.
   const Arrays arrays = arrays_of(a, b, out, epilogue, operands);
   Strides begins{};
@@ -322,7 +370,7 @@ std::vector<Product> products_of(const View& a, const View& b, const View& out, 
     if (arrays.own_dims[slot] == 2)
       bound.ld = std::max(one.problem.n, view->strides[std::size_t(view->dims - 2)]);
   }
-  if (epilogue) set_epilogue(one.problem, with_types(*epilogue, operands));
+  if (epilogue) one.problem.epilogue = form_with_types(*epilogue, out.type, operands);
   std::vector<Product> all{one};
   for (const Leading& loop : leading) {
     const std::size_t before = all.size();

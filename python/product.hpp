@@ -49,9 +49,10 @@ struct GivenOperand {
   std::optional<View> view;
   double value = 0;
 };
-/// The epilogue with the types of the arrays, where its text states none. Throws
-/// Error(invalid_argument) for an array of another type than stated.
-Epilogue with_types(const Epilogue& epilogue, const std::vector<GivenOperand>& operands);
+/// The epilogue with the types of the arrays, where its text states none, for results of type `c`.
+/// Throws Error(invalid_argument) for an array of another type than stated. Thread-safe.
+const EpilogueForm* form_with_types(const Epilogue& epilogue, DType c,
+                                    const std::vector<GivenOperand>& operands);
 
 /// One product, or a batch of products at equal distances.
 struct Product {

@@ -20,6 +20,8 @@ using Op = EpilogueOp;
 using Over = EpilogueOver;
 using Use = EpilogueUse;
 
+constexpr std::size_t kMostText = 4096;  // of a text and of its normal form
+
 struct Function {
   std::string_view name;
   Op op;
@@ -114,7 +116,7 @@ class Reader {
   std::map<std::string, Part, std::less<>> parts_;  // by name
   std::optional<std::size_t> c_;
 
-  static constexpr std::size_t kMostDepth = 100, kMostText = 4096;
+  static constexpr std::size_t kMostDepth = 100;
 
   /// Points at the place where the text goes wrong.
   [[noreturn]] void fail_at(std::size_t at, const std::string& what, std::string_view allowed) {
@@ -554,7 +556,13 @@ std::optional<std::size_t> NamedEpilogue::slot_of(std::string_view name) const {
 
 NamedEpilogue parse_epilogue(std::string_view text) {
   const NamedEpilogue read = Reader(text).read();
-  return Normaliser(read).normal();
+  NamedEpilogue normal = Normaliser(read).normal();
+  if (const std::size_t length = to_string(normal.form).size(); length > kMostText)
+    throw Error(ErrorKind::invalid_argument,
+                "epilogue \"" + std::string(text) + "\": its normal form has " +
+                    std::to_string(length) + " characters; allowed is " +
+                    std::to_string(kMostText));
+  return normal;
 }
 
 std::string to_string(const EpilogueForm& epilogue) { return Writer(epilogue).text(); }

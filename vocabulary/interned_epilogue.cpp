@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -72,9 +73,15 @@ Epilogue Epilogue::with_type(std::size_t slot, DType type) const {
 std::string Epilogue::text() const { return to_string(*form_); }
 
 void set_epilogue(Problem& problem, const Epilogue& epilogue) {
+  const auto is_implied = [&](const EpilogueSlot& slot) {
+    return slot.type == default_type(slot, problem.c.type);
+  };
+  problem.epilogue = epilogue.form();
+  const std::vector<EpilogueSlot>& operands = epilogue.form()->operands;
+  if (std::none_of(operands.begin(), operands.end(), is_implied)) return;
   EpilogueForm form = *epilogue.form();
   for (EpilogueSlot& slot : form.operands)
-    if (slot.type == default_type(slot, problem.c.type)) slot.type.reset();
+    if (is_implied(slot)) slot.type.reset();
   problem.epilogue = interned(form);
 }
 

@@ -68,6 +68,17 @@ const ProductKind& parse_kind(std::string_view name) {
                   join(product_kinds(), ", ", [](const ProductKind& x) { return kind_name(x); }));
 }
 
+std::vector<std::string> option_words(const std::string& options) {
+  std::vector<std::string> words;
+  for (const std::string_view word : split(options, " ")) {
+    if (word.empty()) continue;
+    // Epilogues are in quotes, and have no blanks.
+    const bool quoted = word.size() > 1 && word.front() == '\'' && word.back() == '\'';
+    words.emplace_back(quoted ? word.substr(1, word.size() - 2) : word);
+  }
+  return words;
+}
+
 std::string problem_options(const Problem& problem) {
   return "--sizes " + size_text(problem) + option("layout", to_string(layout_of(problem))) +
          option("align", alignment_text(alignment_of(problem))) + kind_options(problem);

@@ -1,6 +1,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tilewise/problem.hpp"
 
@@ -24,6 +25,8 @@ const ProductKind& parse_kind(std::string_view name);
 
 /// All options of `autotune` for a problem: "--sizes 1024x512x2048 --layout nn --align 16,16,16".
 std::string problem_options(const Problem& problem);
+/// The words of these options, as a shell passes them to a program.
+std::vector<std::string> option_words(const std::string& options);
 /// The same without defaults, after a space: " --sizes 64x64x64 --dtype f16".
 std::string tune_options(const Problem& problem);
 

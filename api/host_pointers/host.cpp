@@ -95,15 +95,20 @@ bool reads_c(const Problem& problem, double beta) {
   return problem.accumulator == DType::f32 ? static_cast<float>(beta) != 0.0F : beta != 0.0;
 }
 
+void refuse_epilogue(const Problem& problem) {
+  if (problem.epilogue)
+    throw Error(
+        ErrorKind::unsupported,
+        "a product on host pointers takes no epilogue; copy the operands to the device, and "
+        "call the product on device pointers");
+}
+
 void check_host_call(const Problem& problem, const Call& call) {
   if (call.alpha_device || call.beta_device || call.packed_a || call.packed_b || problem.pointers)
     throw Error(ErrorKind::invalid_argument,
                 "a product on host pointers takes neither alpha and beta on the device nor packed "
                 "operands nor a batch by pointers");
-  if (problem.epilogue)
-    throw Error(ErrorKind::unsupported,
-                "a product on host pointers takes no epilogue; copy the operands to the device, and "
-                "call the product on device pointers");
+  refuse_epilogue(problem);
   check_call(problem, call);
 }
 
@@ -252,6 +257,7 @@ HostSplit Matmul::host_split(const Problem& problem, const Call& call) const try
   if (problem.pointers)
     throw Error(ErrorKind::invalid_argument,
                 "a batch by pointers is not a product on host pointers");
+  refuse_epilogue(problem);
   if (is_empty(problem)) return {};
   const DeviceInfo& info = state_->serving.device().info();
   HostProducts& kept = state_->host_products;

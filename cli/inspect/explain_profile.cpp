@@ -32,7 +32,7 @@ std::vector<std::string> command_for(const Explanation& one, const Candidate& ca
     command.insert(command.end(), {"all", "--key", one.answer.subject.key});
   else
     command.push_back(options.which);
-  for (const std::string& word : words_of(problem_options(one.answer.problem)))
+  for (const std::string& word : option_words(problem_options(one.answer.problem)))
     command.push_back(word);
   command.insert(command.end(),
                  {"--only", to_string(candidate), "--times", std::to_string(kWarmUps + kLaunches)});

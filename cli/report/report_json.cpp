@@ -283,7 +283,7 @@ std::string overview_json(const ReportProblem& problem) {
            p.m,
            p.n,
            p.k,
-           kind_text(p),
+           kind_text(p) + (p.epilogue ? " epilogue " + epilogue_text(p) : ""),
            p.batch,
            alignment_text(alignment_of(p)),
            problem.records,

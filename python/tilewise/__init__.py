@@ -33,25 +33,28 @@ def _device_of(device):
     return torch.cuda.current_device() if torch is not None and torch.cuda.is_available() else 0
 
 
-def prepare(m, n, k, *, layout="nn", dtype="f32", out=None, math="strict", batch=1, last_m=None, device=None):
+def prepare(m, n, k, *, layout="nn", dtype="f32", out=None, math="strict", batch=1, last_m=None, device=None,
+            epilogue=None):
     """Loads (and if necessary compiles) the kernels of a product of tightly packed matrices now.
 
     The first product is then as fast as the next and can be captured into a CUDA graph. Raises Error. Thread-safe.
     m, n, k: sizes of C (m x n) = op(A) op(B). last_m: prepares every number of rows from m to this, at most 65,536.
     layout: "nn", "nt", "tn" or "tt"; t: stored transposed. dtype: type of A and B, out: type of C; names as in lists of
     problems ("f32", "f64", "f16", "bf16", "i8", "e4m3", "e5m2"; out also "i32"). device: an index, or "host" (also
-    "cpu"); None: PyTorch's current device, or 0.
+    "cpu"); None: PyTorch's current device, or 0. epilogue: its text; operands of another type than the result's are
+    stated, as in "acc + bias:f32[j]".
     """
-    _tilewise.prepare(m, n, k, layout, dtype, out, math, batch, last_m, _device_of(device))
+    _tilewise.prepare(m, n, k, layout, dtype, out, math, batch, last_m, _device_of(device), epilogue)
 
 
-def explain(m, n, k, *, layout="nn", dtype="f32", out=None, math="strict", batch=1, device=None):
+def explain(m, n, k, *, layout="nn", dtype="f32", out=None, math="strict", batch=1, device=None,
+            epilogue=None):
     """The stored record that would serve a product, and the reason, as a dictionary.
 
     Arguments: see prepare(). "match" is "exact", "predicted" or "default"; "why" is a sentence; times are in
     microseconds, 0 if not known. Compiles and loads no kernel. Raises Error. Thread-safe.
     """
-    return _tilewise.explain(m, n, k, layout, dtype, out, math, batch, _device_of(device))
+    return _tilewise.explain(m, n, k, layout, dtype, out, math, batch, _device_of(device), epilogue)
 
 
 def configure(**options):

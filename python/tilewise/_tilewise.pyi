@@ -1,4 +1,4 @@
-from typing import Any, Literal
+from typing import Any, Callable, Literal
 
 class Packed:
     @property
@@ -17,7 +17,7 @@ def matmul(
     accuracy: float | None = None,
     stream: Any | None = None,
     device: int | str | None = None,
-    epilogue: str | None = None,
+    epilogue: str | Callable[..., Any] | None = None,
     **operands: Any,
 ) -> Any: ...
 def pack(
@@ -34,7 +34,8 @@ def version() -> str: ...
 def configure(**options: Any) -> None: ...
 def renew() -> None: ...
 def explain(
-    m: int, n: int, k: int, layout: str, dtype: str, out: str | None, math: str, batch: int, device: int | str
+    m: int, n: int, k: int, layout: str, dtype: str, out: str | None, math: str, batch: int, device: int | str,
+    epilogue: str | None,
 ) -> dict[str, Any]: ...
 def prepare(
     m: int,
@@ -47,4 +48,5 @@ def prepare(
     batch: int,
     last_m: int | None,
     device: int | str,
+    epilogue: str | None,
 ) -> None: ...

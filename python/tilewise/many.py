@@ -18,14 +18,14 @@ _EMPTY = {"format": "tilewise", "version": 1, "records": []}
 
 def tune_many(problems: Iterable[Mapping[str, Any]], *, executor: concurrent.futures.Executor, layout: str = "nn",
               dtype: str = "f32", out: str | None = None, math: str | None = None, batch: int | None = None,
-              device: str | int | None = None, budget: float | str | None = None,
+              epilogue: str | None = None, device: str | int | None = None, budget: float | str | None = None,
               database: str | os.PathLike[str] | None = None, gpu: str | None = None, force: bool = False,
               scratch: str | os.PathLike[str] | None = None, progress: bool | Callable[[dict[str, Any]], None] = True,
               **options: Any) -> list[dict[str, Any]]:
     """Tunes each problem in a task of an executor, and imports the measurements into this process's database.
 
     problems: dictionaries with m, n, k (C is m x n, the sum has k terms) and, if they differ, layout, dtype, out, math,
-    batch, align, as in tune(); a weight is not used. layout: "nn", "nt", "tn", "tt", several with commas, or "all"; a
+    batch, align, epilogue, as in tune(); a weight is not used. layout: "nn", "nt", "tn", "tt", several with commas, or "all"; a
     problem without its own layout becomes one task for each. Equal dictionaries are one problem.
     executor: a concurrent.futures.Executor (or an object with a submit() that returns such futures), whose workers have
     this package: ProcessPoolExecutor, Dask's client.get_executor(), mpi4py's MPIPoolExecutor. A worker must run one
@@ -49,14 +49,14 @@ def tune_many(problems: Iterable[Mapping[str, Any]], *, executor: concurrent.fut
     if not callable(getattr(executor, "submit", None)):
         raise errors.of_kind("invalid_argument", f"executor has no submit(): {executor!r}")
     every = _distinct(problems, layout)
-    defaults = {"layout": layout, "dtype": dtype, "out": out, "math": math, "batch": batch}
+    defaults = {"layout": layout, "dtype": dtype, "out": out, "math": math, "batch": batch, "epilogue": epilogue}
     words = programs._words({**defaults, "device": device, "budget": budget, "force": force, **options})
     of_caller = programs._options({"db": None if database is None else os.fsdecode(database)})
     # A database that cannot be written is an error before hours of tuning.
     _import(json.dumps(_EMPTY), of_caller)
     rows: list[dict[str, Any] | None] = [None] * len(every)
     if not force:
-        rows = _stored(every, {"dtype": dtype, "out": out, "math": math, "batch": batch}, of_caller, gpu)
+        rows = _stored(every, {name: value for name, value in defaults.items() if name != "layout"}, of_caller, gpu)
     shown = _Shown(progress, len(every))
     tasks: dict[concurrent.futures.Future, int] = {}
     try:

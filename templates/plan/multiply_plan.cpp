@@ -370,8 +370,9 @@ void MultiplyPlan::add_column_sums() {
 }
 
 std::int64_t MultiplyPlan::add_workspace(std::int64_t bytes) {
-  const std::int64_t place = plan_.workspace_bytes;
-  plan_.workspace_bytes += bytes;
+  constexpr std::int64_t kAlignment = 256;  // kernels read vectors
+  const std::int64_t place = round_up(plan_.workspace_bytes, kAlignment);
+  plan_.workspace_bytes = place + bytes;
   return place;
 }
 

@@ -117,7 +117,8 @@ class MultiplyPlan {
   /// Throws Error(unsupported) for tensor maps of the row classes of a batch.
   MultiplyPlan(const Problem& problem, MultiplyShape shape);
 
-  /// Adds memory for the family to the workspace. Returns the offset of its first byte.
+  /// Adds memory for the family to the workspace. Returns the offset of its first byte, which is a
+  /// multiple of 256.
   std::int64_t add_workspace(std::int64_t bytes);
   /// Adds an argument after MultiplyArgs.
   void add_argument(Argument argument);

@@ -85,6 +85,8 @@ TEST_F(EpiloguesOnTheCpu, HostPointersAreRefused) {
   call.lda = call.ldb = call.ldc = 1;
   EXPECT_THAT([&] { matmul.host(problem, call); },
               testing::ThrowsMessage<Error>(HasSubstr("takes no epilogue")));
+  EXPECT_THAT([&] { matmul.host_split(problem); },
+              testing::ThrowsMessage<Error>(HasSubstr("takes no epilogue")));
 }
 
 // The recipes of docs/epilogues.md.

@@ -79,3 +79,61 @@ def test_operands_need_an_epilogue():
     a, b = integers((5, 7)), integers((7, 6), seed=2)
     with pytest.raises(TypeError, match="bias"):
         tilewise.matmul(a, b, bias=1, **HOST)
+
+
+def test_all_products_of_a_call_are_checked():
+    """A loop of products writes nothing twice, and reads nothing that it has written."""
+    a, b = integers((2, 4, 5, 7)), integers((7, 6), seed=2)
+    same = np.broadcast_to(np.zeros((1, 4, 6), np.float32), (2, 4, 6))
+    same.flags.writeable = True
+    with pytest.raises(tilewise.Error, match="share memory"):
+        tilewise.matmul(a, b, epilogue="g[j] = sum(acc); acc", g=same, **HOST)
+    out = np.zeros((2, 4, 5, 6), np.float32)
+    with pytest.raises(tilewise.Error, match="overlaps out"):
+        tilewise.matmul(a, b, out, epilogue="acc + r[i,j]", r=out[:1], **HOST)
+    tilewise.matmul(a, b, out, epilogue="acc + r[i,j]", r=out, **HOST)
+    np.testing.assert_array_equal(out, a @ b)
+
+
+def test_functions_are_traced():
+    from tilewise import epilogues as e
+
+    def layer(acc, bias, by_row, residual, s):
+        x = acc * s + bias
+        y = e.where(x > 0, x, -x / 2) + by_row
+        return e.maximum(y, residual) - 1, {"u": x, "g": e.column_sum(y)}
+
+    a, b, bias = integers((5, 7)), integers((7, 6), seed=2), integers(6, seed=3)
+    by_row, residual = integers((5, 1), seed=4), integers((5, 6), seed=5)
+    before, sums = np.empty((5, 6), np.float32), np.empty(6, np.float32)
+    c = tilewise.matmul(a, b, epilogue=layer, bias=bias, by_row=by_row, residual=residual, s=2.0, u=before, g=sums, **HOST)
+    x = 2 * (a @ b) + bias
+    y = np.where(x > 0, x, -x / 2) + by_row
+    np.testing.assert_array_equal(before, x)
+    np.testing.assert_array_equal(sums, y.sum(axis=0))
+    np.testing.assert_array_equal(c, np.maximum(y, residual) - 1)
+
+
+@pytest.mark.parametrize("function, words", [
+    (lambda acc, bias: acc if acc > bias else bias, "use where"),
+    (lambda x: x, "acc, not x"),
+    (lambda acc, missing: acc, "operand missing"),
+    (lambda acc, bias: acc + "bias", "cannot be traced"),
+    (lambda acc, bias: np.exp(acc), "cannot be traced"),
+    (lambda acc, bias: float("nan") * acc, "cannot be traced")])
+def test_functions_that_cannot_be_traced_are_refused(function, words):
+    a, b, bias = integers((5, 7)), integers((7, 6), seed=2), integers(6, seed=3)
+    with pytest.raises(tilewise.Error, match=words):
+        tilewise.matmul(a, b, epilogue=function, bias=bias, **HOST)
+    with pytest.raises(TypeError, match="a text, a function or None"):
+        tilewise.matmul(a, b, epilogue=3, **HOST)
+
+
+def test_epilogues_are_tuned_and_prepared(database):
+    epilogue = "relu(acc + bias[j])"
+    [row] = tilewise.tune((24, 16, 8), epilogue=epilogue, device="host", budget=20, max_evaluations=1, templates="naive",
+                          progress=False)
+    assert row["epilogue"] == tilewise.explain(24, 16, 8, epilogue=epilogue, device="host")["problem"]["epilogue"]
+    assert tilewise.explain(24, 16, 8, epilogue=epilogue, device="host")["match"] == "exact"
+    assert tilewise.explain(24, 16, 8, device="host")["match"] != "exact"
+    tilewise.prepare(24, 16, 8, epilogue=epilogue, device="host")

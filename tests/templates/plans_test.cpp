@@ -248,5 +248,26 @@ TEST(PlanRevision, IsRaisedWithTheLayoutOfTheArguments) {
   EXPECT_EQ(sizeof(PackArgs), 72U);
 }
 
+// Kernels read and write partial sums by vectors, whatever lies before them.
+TEST(Plan, PartsOfTheWorkspaceAreAligned) {
+  const DeviceInfo device = nominal_device(parse_target("sm_90a"));
+  const KernelTemplate& wgmma = find_template("wgmma");
+  Problem problem = typed_problem(Layout::nt, 1023, 1025, 4096, DType::bf16, DType::bf16);
+  set_epilogue(problem, Epilogue("g[j] = sum(acc); acc"));
+  int plans = 0;
+  for (const auto& [name, value] : {std::pair{"STREAM_K", 1}, {"SPLIT_K", 3}}) {
+    Configuration c = wgmma.default_configuration(problem, device);
+    c.set(name, value);
+    if (!rejection(wgmma, problem, c, device).empty()) continue;
+    ++plans;
+    for (const LaunchStep& step : wgmma.plan(problem, c, device).steps)
+      for (const Argument& argument : step.arguments)
+        if (argument.kind == Argument::Kind::workspace) {
+          EXPECT_EQ(argument.value % 256, 0) << name;
+        }
+  }
+  EXPECT_GT(plans, 0);
+}
+
 }  // namespace
 }  // namespace tilewise::plans_test

@@ -329,5 +329,19 @@ TEST(EpilogueJudge, OfSamplesLooksAtThem) {
   EXPECT_FALSE(right.judged(all, named.slot("g"), &sampled).ok);
 }
 
+// Of a batch too, each product's sums are compared.
+TEST(EpilogueJudge, OfASampledBatchLooksAtTheSumsOfEachProduct) {
+  const Computed right(asked(DType::f32, DType::f32, 3), DataSet::bounded, 1);
+  const Reference sampled = Reference::compute(right.problem, 3, 0, {0, 0});
+  ASSERT_TRUE(sampled.sampled());
+  const std::size_t sums = Epilogue(kText).slot("g");
+  for (std::size_t product = 0; product < 3; ++product) {
+    auto all = right.results();
+    EXPECT_TRUE(right.judged(all, sums, &sampled).ok);
+    all[sums][product * 14 + 13] += 1;  // the last column is a sample
+    EXPECT_FALSE(right.judged(all, sums, &sampled).ok) << product;
+  }
+}
+
 }  // namespace
 }  // namespace tilewise::epilogue_judge_test

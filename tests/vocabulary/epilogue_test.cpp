@@ -324,6 +324,10 @@ TEST(Epilogue, ErrorsPointIntoTheText) {
                {std::string(5000, ' ') + "acc", "at character 4097", "4096 characters"}};
   for (const auto& one : cases)
     EXPECT_THAT(message(one.text), AllOf(HasSubstr(one.where), HasSubstr(one.what))) << one.text;
+  std::string nested = "acc";
+  for (int n = 0; n < 58; ++n) nested = "where(a < b, a, " + nested + ")";
+  EXPECT_THAT(message("a = 1.2345678901234567e-300; b = 1.3345678901234567e-300; " + nested),
+              HasSubstr("its normal form has"));
   std::string sum = "acc";
   for (int n = 0; n < 70; ++n) sum += " + " + std::to_string(n);
   EXPECT_THAT(message(sum), HasSubstr("64 operations"));
@@ -331,9 +335,10 @@ TEST(Epilogue, ErrorsPointIntoTheText) {
 
 TEST(Epilogue, AnyTextIsReadOrRefused) {
   std::mt19937 generator(1);
-  constexpr std::string_view pieces[] = {
-      ":f32", "acc", "+",  "-", "*",   "/",   "(",   ")",   "[j]",   "[i,j]", "x", "=", ";",  "relu", ",",
-      "<",   "==", "2", "1e5", "min", "aux", "sum", "where", " ",     "[", "i", "\t", "#"};
+  constexpr std::string_view pieces[] = {":f32", "acc",   "+",     "-", "*",   "/",   "(",
+                                         ")",    "[j]",   "[i,j]", "x", "=",   ";",   "relu",
+                                         ",",    "<",     "==",    "2", "1e5", "min", "aux",
+                                         "sum",  "where", " ",     "[", "i",   "\t",  "#"};
   for (int n = 0; n < 20000; ++n) {
     std::string text;
     for (unsigned i = generator() % 12; i > 0; --i) text += pieces[generator() % std::size(pieces)];

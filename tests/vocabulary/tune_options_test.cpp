@@ -21,5 +21,15 @@ TEST(TuneOptions, SayWhatIsNotDefault) {
   EXPECT_EQ(tune_options(problem), " --sizes 64x32x16 --layout tn --dtype i8 --align 1,16,16");
 }
 
+// A message quotes an epilogue for a shell; a program gets it without quotes.
+TEST(TuneOptions, AnEpilogueIsOneWord) {
+  Problem problem = test::make_problem(Layout::nn, 64, 32, 16);
+  set_epilogue(problem, Epilogue("max(acc + r[i, j], -0.5)"));
+  EXPECT_EQ(tune_options(problem), " --sizes 64x32x16 --epilogue 'max(-0.5,(p0[i,j]+acc))'");
+  EXPECT_EQ(
+      option_words(tune_options(problem)),
+      (std::vector<std::string>{"--sizes", "64x32x16", "--epilogue", "max(-0.5,(p0[i,j]+acc))"}));
+}
+
 }  // namespace
 }  // namespace tilewise::tune_options_test

@@ -44,6 +44,14 @@ void EpilogueBuffers::upload(Staging& staging, Stream stream, const Problem& pro
     if (!written_[slot]) staging.upload(stream, matrices_[slot], TestData(problem, slot, seed));
 }
 
+std::vector<Repetition::Range> EpilogueBuffers::results() const {
+  std::vector<Repetition::Range> ranges;
+  for (std::size_t slot = 0; slot < matrices_.size(); ++slot)
+    if (written_[slot])
+      ranges.push_back({matrices_[slot].allocation(), matrices_[slot].placement().bytes});
+  return ranges;
+}
+
 void EpilogueBuffers::clear_results(Device& device, Stream stream) const {
   for (std::size_t slot = 0; slot < matrices_.size(); ++slot) {
     const Placement& place = matrices_[slot].placement();

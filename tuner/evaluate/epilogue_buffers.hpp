@@ -4,6 +4,7 @@
 
 #include "tilewise/call.hpp"
 #include "tuner/evaluate/placement.hpp"
+#include "tuner/evaluate/repetition.hpp"
 #include "tuner/evaluate/staging.hpp"
 
 namespace tilewise {
@@ -28,6 +29,8 @@ class EpilogueBuffers {
   void clear_results(Device& device, Stream stream) const;
   /// Binds the operands to a call; valid as long as this object, also where it was moved to.
   void bind(Call& call) const { call.operands = bound_; }
+  /// The memory of what is written.
+  std::vector<Repetition::Range> results() const;
   const DeviceMatrix& matrix(std::size_t slot) const { return matrices_[slot]; }
 
  private:

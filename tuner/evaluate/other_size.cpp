@@ -118,10 +118,13 @@ Repeated press(Device& device, Stream stream, const Problem& problem, const Enqu
     calls.push_back(call_on(a, b, c, stream));
     of_epilogue.bind(calls.back());
   }
-  Repetition repetition(device, stream, calls, c.allocation(), places[2].bytes);
+  std::vector<Repetition::Range> written = of_epilogue.results();
+  written.push_back({c.allocation(), places[2].bytes});
+  Repetition repetition(device, stream, calls, std::move(written));
   for (std::size_t set = 0; set < calls.size(); ++set) {
     device.fill32(c.allocation(), canary_word(places[2].element_bytes), places[2].bytes / 4,
                   stream);
+    of_epilogue.clear_results(device, stream);
     enqueue(calls[set]);
     repetition.expect(set);
   }

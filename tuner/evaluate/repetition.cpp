@@ -22,29 +22,39 @@ double seconds_since(Clock::time_point began) {
 
 }  // namespace
 
-Repetition::Repetition(Device& device, Stream stream, std::vector<Call> calls, const void* from,
-                       std::int64_t bytes)
+Repetition::Repetition(Device& device, Stream stream, std::vector<Call> calls,
+                       std::vector<Range> written)
     : device_(device),
       stream_(stream),
       calls_(std::move(calls)),
-      from_(from),
-      bytes_(bytes),
+      written_(std::move(written)),
       expected_(calls_.size()),
       sums_(device, kMostOfARound * 8),
       sums_here_(device, kMostOfARound * 8) {
-  on_device_ = device_.add_checksum(from_, bytes_, sums_.data(), stream_);
-  if (!on_device_) sums_here_ = HostBuffer(device_, std::min(kPieceBytes, bytes_));
+  on_device_ = add_checksums(sums_.data());
+  if (on_device_) return;
+  std::int64_t most = 0;
+  for (const Range& range : written_) most = std::max(most, range.bytes);
+  sums_here_ = HostBuffer(device_, std::min(kPieceBytes, most));
+}
+
+/// Adds the checksums of all ranges; false if the device makes none.
+bool Repetition::add_checksums(void* sum) {
+  return std::all_of(written_.begin(), written_.end(), [&](const Range& range) {
+    return device_.add_checksum(range.from, range.bytes, sum, stream_);
+  });
 }
 
 std::uint64_t Repetition::sum_on_host() {
   std::uint64_t sum = 0;
-  for (std::int64_t at = 0; at < bytes_; at += kPieceBytes) {
-    const std::int64_t piece = std::min(kPieceBytes, bytes_ - at);
-    device_.copy_to_host(sums_here_.data(), static_cast<const std::byte*>(from_) + at, piece,
-                         stream_);
-    device_.synchronize(stream_);
-    sum += checksum(sums_here_.data(), piece, at / 4);
-  }
+  for (const Range& range : written_)
+    for (std::int64_t at = 0; at < range.bytes; at += kPieceBytes) {
+      const std::int64_t piece = std::min(kPieceBytes, range.bytes - at);
+      device_.copy_to_host(sums_here_.data(), static_cast<const std::byte*>(range.from) + at, piece,
+                           stream_);
+      device_.synchronize(stream_);
+      sum += checksum(sums_here_.data(), piece, at / 4);
+    }
   return sum;
 }
 
@@ -54,7 +64,7 @@ void Repetition::expect(std::size_t set) {
     return;
   }
   device_.fill32(sums_.data(), 0, 2, stream_);
-  device_.add_checksum(from_, bytes_, sums_.data(), stream_);
+  add_checksums(sums_.data());
   device_.copy_to_host(sums_here_.data(), sums_.data(), 8, stream_);
   device_.synchronize(stream_);
   std::memcpy(&expected_[set], sums_here_.data(), 8);
@@ -64,7 +74,7 @@ void Repetition::expect(std::size_t set) {
 void Repetition::launch(const Enqueue& enqueue, std::int64_t first, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     enqueue(calls_[static_cast<std::size_t>(first + i) % calls_.size()]);
-    device_.add_checksum(from_, bytes_, static_cast<std::byte*>(sums_.data()) + 8 * i, stream_);
+    add_checksums(static_cast<std::byte*>(sums_.data()) + 8 * i);
   }
 }
 

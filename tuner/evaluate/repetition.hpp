@@ -31,16 +31,20 @@ struct RepetitionLimits {
 };
 
 /// Launches a product repeatedly on alternating operand sets, all into one C. Compares the checksum
-/// of C and its surroundings after every launch. Between two launches C holds the result of another
-/// set, which detects an element that a launch does not write. Checksums are made on the device and
-/// read about every 10 ms. Without device checksums, each C is copied to the host in pieces. Not
-/// thread-safe.
+/// of what is written, C and its surroundings, after every launch. Between two launches C holds the
+/// result of another set, which detects an element that a launch does not write. Checksums are made
+/// on the device and read about every 10 ms. Without device checksums, each C is copied to the host
+/// in pieces. Not thread-safe.
 class Repetition {
  public:
-  /// `calls`: one for each operand set, with beta 0 and different results. `bytes`: size of the
-  /// range that begins at `from` and includes C.
-  Repetition(Device& device, Stream stream, std::vector<Call> calls, const void* from,
-             std::int64_t bytes);
+  /// A range of device memory.
+  struct Range {
+    const void* from = nullptr;
+    std::int64_t bytes = 0;
+  };
+  /// `calls`: one for each operand set, with beta 0 and different results. `written`: the ranges
+  /// with C and what an epilogue writes besides C.
+  Repetition(Device& device, Stream stream, std::vector<Call> calls, std::vector<Range> written);
 
   /// Makes the current C the expected result of this operand set. Waits for the stream.
   void expect(std::size_t set);
@@ -50,6 +54,7 @@ class Repetition {
 
  private:
   void launch(const Enqueue& enqueue, std::int64_t first, std::int64_t count);
+  bool add_checksums(void* sum);
   std::uint64_t sum_on_host();
   void compare(std::int64_t number, std::uint64_t sum, Repeated& result) const;
   void repeat_on_host(const Enqueue& enqueue, Repeated& result);
@@ -57,8 +62,7 @@ class Repetition {
   Device& device_;
   Stream stream_;
   std::vector<Call> calls_;
-  const void* from_;
-  std::int64_t bytes_;
+  std::vector<Range> written_;
   std::vector<std::uint64_t> expected_;
   DeviceBuffer sums_;      ///< of a round: a 64-bit word per launch
   HostBuffer sums_here_;   ///< their copy; without device checksums, a piece of C

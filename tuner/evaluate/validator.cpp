@@ -385,7 +385,9 @@ bool Validator::launch_first(const Enqueue& enqueue, const Call& call, std::size
 Verdict Validator::observe(const Enqueue& enqueue, double seconds, std::int64_t& launches) {
   Verdict verdict;
   const DeviceMatrix& c = c_.front();
-  Repetition repetition(device_, stream_, calls_in_turns(), c.allocation(), c.placement().bytes);
+  std::vector<Repetition::Range> written = operands_.front().results();
+  written.push_back({c.allocation(), c.placement().bytes});
+  Repetition repetition(device_, stream_, calls_in_turns(), std::move(written));
   for (std::size_t set = 0; set < repetition.calls().size(); ++set) {
     ++launches;
     if (!launch_first(enqueue, repetition.calls()[set], set, verdict)) {

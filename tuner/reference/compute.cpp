@@ -13,6 +13,7 @@
 #include "tuner/reference/product.hpp"
 #include "tuner/reference/reference.hpp"
 #include "tuner/reference/strict.hpp"
+#include "vocabulary/epilogue.hpp"
 #include "vocabulary/rounding.hpp"
 #include "vocabulary/thread_pool.hpp"
 
@@ -248,6 +249,13 @@ void fill_x(const Problem& problem, const BlockLayout& layout) {
   }
 }
 
+/// Whether the epilogue has sums over rows: these are compared in sampled columns, also of batches.
+bool sums_over_rows(const Problem& problem) {
+  return problem.epilogue &&
+         std::any_of(problem.epilogue->operands.begin(), problem.epilogue->operands.end(),
+                     [](const EpilogueSlot& slot) { return slot.use == EpilogueUse::summed; });
+}
+
 void check(const Problem& problem) {
   if (problem.m < 0 || problem.n < 0 || problem.k < 0 || problem.batch < 0) {
     throw Error(ErrorKind::invalid_argument, "sizes must not be negative, not " +
@@ -282,7 +290,7 @@ Reference Reference::compute(const Problem& problem, std::uint64_t seed, int thr
   header.sampled = elements > 0 && (flops_of(problem) > limits.flops || elements > limits.elements);
   if (header.sampled) {
     header.row_count = choose_samples(problem.m, problem.batch, mixed_bits(seed, 100), header.rows);
-    if (problem.batch == 1) {
+    if (problem.batch == 1 || sums_over_rows(problem)) {
       header.column_count = choose_samples(problem.n, 1, mixed_bits(seed, 101), header.columns);
     }
   }
@@ -316,9 +324,7 @@ TestData Reference::data(DataSet set, DataOf operand) const {
   return {problem_, set, operand, seed()};
 }
 
-std::uint64_t Reference::seed() const {
-  return BlockLayout(problem_, block_.data()).header().seed;
-}
+std::uint64_t Reference::seed() const { return BlockLayout(problem_, block_.data()).header().seed; }
 
 TestData Reference::operand_data(std::size_t slot) const { return {problem_, slot, seed()}; }
 

@@ -378,7 +378,6 @@ template <class T>
 void Judge::sums(Findings& findings, std::int64_t product, const std::byte* row) const {
   const auto& header = layout_.header();
   const bool sampled = header.sampled != 0;
-  if (sampled && problem_.batch > 1) return;
   const std::int64_t together = sampled ? 1 : 64;  // columns of a task
   const std::int64_t tasks = sampled ? header.column_count : ceil_div(problem_.n, together);
   std::vector<Findings> found(static_cast<std::size_t>(tasks));
@@ -388,7 +387,8 @@ void Judge::sums(Findings& findings, std::int64_t product, const std::byte* row)
     const std::int64_t count = sampled ? 1 : std::min(together, problem_.n - j);
     found[static_cast<std::size_t>(task)] = sums_of_columns<T>(
         product, j, count, row + j * bytes_of(type_), sampled ? layout_.columns : layout_.full,
-        sampled ? task : product * problem_.m * problem_.n + j);
+        sampled ? product * problem_.m * header.column_count + task
+                : product * problem_.m * problem_.n + j);
   });
   for (const Findings& one : found) findings.merge(one);
 }

@@ -36,7 +36,7 @@ class Judge {
   DType type() const { return type_; }
 
   /// Compares row i with the values that the reference stores for it. A row of sums is that of a
-  /// product, of which there is nothing to compare if a batch is sampled.
+  /// product.
   void row(Findings& findings, std::int64_t i, const std::byte* row) const;
   /// For a sampled reference: the largest error of row i's products with the Freivalds vectors,
   /// over its bound; at most 1 for a correct row.
