@@ -2,6 +2,7 @@
 
     import tilewise.torch
     y = tilewise.torch.matmul(x, w)          # differentiable
+    y = tilewise.torch.linear(x, w, bias, activation="gelu")
     tilewise.torch.swap_linear(model)        # every torch.nn.Linear of the model
 
 PyTorch itself multiplies tensors on the CPU. After on_cpu("host") Tilewise's CPU executor multiplies them; it is slow,
@@ -24,7 +25,7 @@ from . import Packed
 from . import matmul as _product
 from . import pack as _pack
 
-__all__ = ["matmul", "linear", "Linear", "swap_linear", "pack_weights", "unpack_weights", "on_cpu"]
+__all__ = ["matmul", "linear", "mlp", "Linear", "swap_linear", "pack_weights", "unpack_weights", "on_cpu"]
 
 _cpu = "torch"
 
@@ -37,23 +38,68 @@ def on_cpu(how: str) -> None:
     _cpu = how
 
 
-def _multiply(a: Tensor, b: Tensor | Packed, out: Optional[Tensor], math: str) -> Tensor:
-    """a b, or a b + out written to out."""
-    device, beta = None, 0.0 if out is None else 1.0
-    if not a.is_cuda:
-        if _cpu == "torch":
-            kind = _result_type(a.dtype)
-            product = torch.matmul(a.to(kind), (b.array if isinstance(b, Packed) else b).to(kind))
-            return product if out is None else out.add_(product)
-        device = "host"
+def _by_torch(a: Tensor) -> bool:
+    return _cpu == "torch" and not a.is_cuda
+
+
+def _torch_product(a: Tensor, b: Tensor | Packed) -> Tensor:
+    kind = _result_type(a.dtype)
+    return torch.matmul(a.to(kind), (b.array if isinstance(b, Packed) else b).to(kind))
+
+
+def _multiply(a: Tensor, b: Tensor | Packed, math: str, out: Optional[Tensor] = None, **epilogue) -> Tensor:
+    """a b, with the epilogue and its operands if there is one; not for _by_torch()."""
+    if _by_torch(a):
+        return _torch_product(a, b)
+    device = None if a.is_cuda else "host"
     try:
-        return _product(a, b, out, beta=beta, math=math, device=device)
+        return _product(a, b, out, math=math, device=device, **epilogue)
     except InvalidArgument:
         # Gradients may be expanded tensors with strides of 0, which are copied.
         copies = _with_a_unit_stride(a), b if isinstance(b, Packed) else _with_a_unit_stride(b)
         if copies[0] is a and copies[1] is b:
             raise
-        return _product(*copies, out, beta=beta, math=math, device=device)
+        return _product(*copies, out, math=math, device=device, **epilogue)
+
+
+class _Activation:
+    """An activation: its text for an epilogue, that of its derivative times acc at z, and both in PyTorch."""
+
+    def __init__(self, text: str, derivative: str, forward: Callable, backward: Callable):
+        self.text, self.derivative, self.forward, self.backward = text, derivative, forward, backward
+
+
+_gelu_backward = torch.ops.aten.gelu_backward
+
+
+def _silu_backward(gradient: Tensor, z: Tensor) -> Tensor:
+    if not torch.is_grad_enabled():
+        return torch.ops.aten.silu_backward(gradient, z)
+    s = z.sigmoid()  # PyTorch's operator has no derivative.
+    return gradient * (s * (1 + z * (1 - s)))
+
+
+_ACTIVATIONS = {
+    "": _Activation("{}", "acc", lambda z: z, lambda g, z: g),
+    "relu": _Activation("relu({})", "where(z > 0, acc, 0)", torch.relu, lambda g, z: g * (z > 0)),
+    "gelu": _Activation("gelu({})", "acc * (0.5 * (1 + erf(z * 0.7071067811865476)) + z * exp(-0.5 * z * z) * 0.3989422804014327)",
+                        torch.nn.functional.gelu, lambda g, z: _gelu_backward(g, z)),
+    "gelu_tanh": _Activation(
+        "gelu_tanh({})", "t = tanh(0.7978845608028654 * (z + 0.044715 * z * z * z)); "
+        "acc * (0.5 * (1 + t) + 0.5 * z * (1 - t * t) * 0.7978845608028654 * (1 + 0.134145 * z * z))",
+        lambda z: torch.nn.functional.gelu(z, approximate="tanh"), lambda g, z: _gelu_backward(g, z, approximate="tanh")),
+    "silu": _Activation("silu({})", "s = sigmoid(z); acc * (s * (1 + z * (1 - s)))", torch.nn.functional.silu,
+                        _silu_backward),
+    "sigmoid": _Activation("sigmoid({})", "s = sigmoid(z); acc * (s * (1 - s))", torch.sigmoid,
+                           lambda g, z: g * (z.sigmoid() * (1 - z.sigmoid()))),
+    "tanh": _Activation("tanh({})", "t = tanh(z); acc * (1 - t * t)", torch.tanh, lambda g, z: g * (1 - z.tanh() ** 2)),
+}
+
+
+def _activation_of(name: Optional[str]) -> str:
+    if (name or "") not in _ACTIVATIONS:
+        raise ValueError(f"activation is None or one of {', '.join(filter(None, _ACTIVATIONS))}, not {name!r}")
+    return name or ""
 
 
 def _result_type(dtype: torch.dtype) -> torch.dtype:
@@ -64,24 +110,90 @@ def _result_type(dtype: torch.dtype) -> torch.dtype:
 
 _library = torch.library.Library("tilewise", "DEF")
 _library.define("matmul(Tensor a, Tensor b, str math) -> Tensor")
-_library.define("linear(Tensor x, Tensor weight, Tensor? bias, str math, int packed=0) -> Tensor")
+_library.define("linear(Tensor x, Tensor weight, Tensor? bias, str math, int packed=0, str activation='') -> Tensor")
+# The result, and what the activation was applied to.
+_library.define("linear_act(Tensor x, Tensor weight, Tensor? bias, str math, str activation) -> (Tensor, Tensor)")
+# The result, what the activation was applied to, and its result.
+_library.define("mlp(Tensor x, Tensor w1, Tensor? b1, Tensor w2, Tensor? b2, str math, str activation) -> "
+                "(Tensor, Tensor, Tensor)")
+# The gradient before the activation, and its sum over the rows in float32 (float64 for float64).
+_library.define("before_act(Tensor gradient, Tensor weight, Tensor before, str math, str activation) -> (Tensor, Tensor)")
 
 
-def _multiply_linear(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str, packed: int) -> Tensor:
+def _linear_type(x: Tensor, bias: Optional[Tensor]) -> torch.dtype:
+    return _result_type(x.dtype) if bias is None else bias.dtype
+
+
+def _multiply_linear(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str, packed: int = 0, activation: str = "",
+                     before: Optional[Tensor] = None) -> Tensor:
+    """The activation of x weight^T + bias, which is written to `before` if that is given."""
     state, operand = _packed.get(packed, (None, None))
     right = operand if state is not None and state == _state_of(weight) else weight.t()
-    if bias is None:
-        return _multiply(x, right, None, math)
-    out = bias.new_empty((x.shape[0], weight.shape[0])).copy_(bias)
-    return _multiply(x, right, out, math)
+    act = _ACTIVATIONS[activation]
+    if _by_torch(x):
+        z = _torch_product(x, right).to(_linear_type(x, bias))
+        z = z if bias is None else z + bias
+        if before is not None:
+            before.copy_(z)
+        return act.forward(z)
+    if bias is None and not activation:
+        return _multiply(x, right, math)
+    text, operands = "acc", {}
+    if bias is not None:
+        text, operands["bias"] = "acc + bias[j]", bias.contiguous()
+    if before is not None:
+        text, operands["before"] = f"x = {text}; before[i,j] = x; {act.text.format('x')}", before
+    else:
+        text = act.text.format(text)
+    out = x.new_empty((x.shape[0], weight.shape[0]), dtype=_linear_type(x, bias))
+    return _multiply(x, right, math, out, epilogue=text, **operands)
+
+
+def _multiply_linear_act(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str, activation: str) -> tuple[Tensor, Tensor]:
+    before = x.new_empty((x.shape[0], weight.shape[0]), dtype=_linear_type(x, bias))
+    return _multiply_linear(x, weight, bias, math, 0, activation, before), before
+
+
+def _multiply_before_act(gradient: Tensor, weight: Tensor, before: Tensor, math: str, activation: str) -> tuple[Tensor, Tensor]:
+    """The gradient that gradient weight has before the activation, and its sum over the rows."""
+    act = _ACTIVATIONS[activation]
+    wide = torch.float64 if before.dtype == torch.float64 else torch.float32
+    if _by_torch(gradient):
+        made = act.backward(_torch_product(gradient, weight).to(before.dtype), before)
+        return made, made.sum(0, dtype=wide)
+    out, sums = torch.empty_like(before), before.new_empty(before.shape[1], dtype=wide)
+    *parts, last = act.derivative.split("; ")
+    text = "; ".join(["z = before[i,j]", *parts, f"d = {last}", "sums[j] = sum(d)", "d"])
+    if activation == "":
+        text = "d = acc; sums[j] = sum(d); d"
+        return _multiply(gradient, weight, math, out, epilogue=text, sums=sums), sums
+    return _multiply(gradient, weight, math, out, epilogue=text, before=before, sums=sums), sums
+
+
+def _detached(*tensors: Optional[Tensor]):
+    return [None if tensor is None else tensor.detach() for tensor in tensors]
 
 
 def _matmul_now(a: Tensor, b: Tensor, math: str) -> Tensor:
-    return _multiply(a.detach(), b.detach(), None, math)
+    return _multiply(a.detach(), b.detach(), math)
 
 
-def _linear_now(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str, packed: int = 0) -> Tensor:
-    return _multiply_linear(x.detach(), weight.detach(), None if bias is None else bias.detach(), math, packed)
+def _linear_now(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str, packed: int = 0, activation: str = "") -> Tensor:
+    return _multiply_linear(*_detached(x, weight, bias), math, packed, activation)
+
+
+def _linear_act_now(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str, activation: str):
+    return _multiply_linear_act(*_detached(x, weight, bias), math, activation)
+
+
+def _mlp_now(x: Tensor, w1: Tensor, b1: Optional[Tensor], w2: Tensor, b2: Optional[Tensor], math: str, activation: str):
+    x, w1, b1, w2, b2 = _detached(x, w1, b1, w2, b2)
+    hidden, before = _multiply_linear_act(x, w1, b1, math, activation)
+    return _multiply_linear(hidden, w2, b2, math), before, hidden
+
+
+def _before_act_now(gradient: Tensor, weight: Tensor, before: Tensor, math: str, activation: str):
+    return _multiply_before_act(*_detached(gradient, weight, before), math, activation)
 
 
 def _with_a_unit_stride(x: Tensor) -> Tensor:
@@ -96,6 +208,9 @@ def _with_a_unit_stride(x: Tensor) -> Tensor:
 for _key in ("CPU", "CUDA"):
     _library.impl("matmul", _matmul_now, _key)
     _library.impl("linear", _linear_now, _key)
+    _library.impl("linear_act", _linear_act_now, _key)
+    _library.impl("mlp", _mlp_now, _key)
+    _library.impl("before_act", _before_act_now, _key)
 
 
 @torch.library.register_fake("tilewise::matmul")
@@ -107,10 +222,28 @@ def _matmul_fake(a: Tensor, b: Tensor, math: str) -> Tensor:
 
 
 @torch.library.register_fake("tilewise::linear")
-def _linear_fake(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str, packed: int = 0) -> Tensor:
+def _linear_fake(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str, packed: int = 0, activation: str = "") -> Tensor:
     torch._check(x.dim() == 2 and x.shape[1] == weight.shape[1],
                  lambda: f"shapes do not fit: {tuple(x.shape)} and weight {tuple(weight.shape)}")
-    return x.new_empty((x.shape[0], weight.shape[0]), dtype=_result_type(x.dtype) if bias is None else bias.dtype)
+    return x.new_empty((x.shape[0], weight.shape[0]), dtype=_linear_type(x, bias))
+
+
+@torch.library.register_fake("tilewise::linear_act")
+def _linear_act_fake(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str, activation: str):
+    y = _linear_fake(x, weight, bias, math)
+    return y, torch.empty_like(y)
+
+
+@torch.library.register_fake("tilewise::mlp")
+def _mlp_fake(x: Tensor, w1: Tensor, b1: Optional[Tensor], w2: Tensor, b2: Optional[Tensor], math: str, activation: str):
+    hidden, before = _linear_act_fake(x, w1, b1, math, activation)
+    return _linear_fake(hidden, w2, b2, math), before, hidden
+
+
+@torch.library.register_fake("tilewise::before_act")
+def _before_act_fake(gradient: Tensor, weight: Tensor, before: Tensor, math: str, activation: str):
+    wide = torch.float64 if before.dtype == torch.float64 else torch.float32
+    return torch.empty_like(before), before.new_empty(before.shape[1], dtype=wide)
 
 
 def _matmul_setup(ctx, inputs, output) -> None:
@@ -129,7 +262,9 @@ def _matmul_backward(ctx, gradient: Tensor):
 
 
 def _linear_setup(ctx, inputs, output) -> None:
-    x, weight, bias, ctx.math, _ = inputs
+    x, weight, bias, ctx.math, _, activation = inputs
+    if activation:
+        raise ValueError("tilewise::linear with an activation has no gradient; tilewise::linear_act has one")
     ctx.save_for_backward(x, weight)
 
 
@@ -142,11 +277,71 @@ def _linear_backward(ctx, gradient: Tensor):
         of_weight = matmul(gradient.mT, x, ctx.math)
     if ctx.needs_input_grad[2]:
         of_bias = gradient.sum(0)
+    return of_x, of_weight, of_bias, None, None, None
+
+
+def _linear_act_setup(ctx, inputs, output) -> None:
+    x, weight, bias, ctx.math, ctx.activation = inputs
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(x, weight, output[1])
+
+
+def _linear_act_backward(ctx, gradient: Optional[Tensor], of_before: Optional[Tensor]):
+    """of_before: the gradient of the second result, which a second derivative has."""
+    x, weight, before = ctx.saved_tensors
+    of_x = of_weight = of_bias = None
+    if gradient is not None:
+        gradient = _ACTIVATIONS[ctx.activation].backward(gradient, before)
+    gradient = of_before if gradient is None else gradient if of_before is None else gradient + of_before
+    if gradient is None:
+        return (None,) * 5
+    if ctx.needs_input_grad[0]:
+        of_x = matmul(gradient, weight, ctx.math)
+    if ctx.needs_input_grad[1]:
+        of_weight = matmul(gradient.mT, x, ctx.math)
+    if ctx.needs_input_grad[2]:
+        of_bias = gradient.sum(0)
     return of_x, of_weight, of_bias, None, None
 
 
+def _mlp_setup(ctx, inputs, output) -> None:
+    x, w1, b1, w2, _, ctx.math, ctx.activation = inputs
+    ctx.set_materialize_grads(False)
+    ctx.type_of_b1 = None if b1 is None else b1.dtype
+    ctx.save_for_backward(x, w1, w2, output[1], output[2])
+
+
+def _mlp_backward(ctx, gradient: Tensor, *inner_gradients: Optional[Tensor]):
+    if any(inner is not None for inner in inner_gradients):
+        _no_second_derivative(ctx)
+    if gradient is None:
+        return (None,) * 7
+    x, w1, w2, before, hidden = ctx.saved_tensors
+    of_x = of_w1 = of_b1 = of_w2 = of_b2 = None
+    if any(ctx.needs_input_grad[:3]):
+        inner, sums = torch.ops.tilewise.before_act(gradient, w2, before, ctx.math, ctx.activation)
+        if ctx.needs_input_grad[0]:
+            of_x = matmul(inner, w1, ctx.math)
+        if ctx.needs_input_grad[1]:
+            of_w1 = matmul(inner.mT, x, ctx.math)
+        if ctx.needs_input_grad[2]:
+            of_b1 = sums.to(ctx.type_of_b1)
+    if ctx.needs_input_grad[3]:
+        of_w2 = matmul(gradient.mT, hidden, ctx.math)
+    if ctx.needs_input_grad[4]:
+        of_b2 = gradient.sum(0)
+    return of_x, of_w1, of_b1, of_w2, of_b2, None, None
+
+
+def _no_second_derivative(ctx, *_):
+    raise RuntimeError("tilewise.torch.mlp has no second derivative; linear(activation=) has one")
+
+
+torch.library.register_autograd("tilewise::before_act", _no_second_derivative)
 torch.library.register_autograd("tilewise::matmul", _matmul_backward, setup_context=_matmul_setup)
 torch.library.register_autograd("tilewise::linear", _linear_backward, setup_context=_linear_setup)
+torch.library.register_autograd("tilewise::linear_act", _linear_act_backward, setup_context=_linear_act_setup)
+torch.library.register_autograd("tilewise::mlp", _mlp_backward, setup_context=_mlp_setup)
 
 
 # In eager mode these functions call the operators' own code and record it for autograd, because PyTorch's dispatcher
@@ -157,7 +352,7 @@ class _Matmul(torch.autograd.Function):
     def forward(ctx, a: Tensor, b: Tensor, math: str) -> Tensor:
         ctx.math = math
         ctx.save_for_backward(a, b)
-        return _multiply(a, b, None, math)
+        return _multiply(a, b, math)
 
     backward = staticmethod(_matmul_backward)
 
@@ -169,7 +364,9 @@ class _Linear(torch.autograd.Function):
         ctx.save_for_backward(x, weight)
         return _multiply_linear(x, weight, bias, math, packed)
 
-    backward = staticmethod(_linear_backward)
+    @staticmethod
+    def backward(ctx, gradient: Tensor):
+        return _linear_backward(ctx, gradient)[:5]
 
 
 _PLAIN = frozenset((Tensor, torch.nn.Parameter, type(None)))
@@ -202,31 +399,67 @@ def matmul(a: Tensor, b: Tensor, math: str = "strict") -> Tensor:
         return torch.ops.tilewise.matmul(a, b, math)
     if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
         return _Matmul.apply(a, b, math)
-    return _multiply(a, b, None, math)
+    return _multiply(a, b, math)
 
 
-def linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None, math: str = "strict") -> Tensor:
+def linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None, math: str = "strict",
+           activation: Optional[str] = None) -> Tensor:
     """x weight^T + bias: x (..., k), weight (n, k), bias (n) or None; differentiable. Arguments: see matmul().
 
-    torch.autocast casts the operands like those of torch.nn.functional.linear.
+    activation: "relu", "gelu", "gelu_tanh", "silu", "sigmoid" or "tanh" of that, for results that are floats. Bias and
+    activation are the epilogue of one kernel. torch.autocast casts the operands like those of
+    torch.nn.functional.linear.
     """
-    return _linear(x, weight, bias, math, 0)
+    return _linear(x, weight, bias, math, 0, _activation_of(activation))
 
 
-def _linear(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str, packed: int) -> Tensor:
+def _cast(x: Tensor, *others: Optional[Tensor]):
+    """The operands as torch.autocast casts them."""
     kind = x.device.type
     if torch.is_autocast_enabled(kind) and x.dtype in (torch.float32, torch.float16, torch.bfloat16):
         to = torch.get_autocast_dtype(kind)
-        x, weight = x.to(to), weight.to(to)
-        bias = None if bias is None else bias.to(to)
-    rows = x if x.dim() == 2 else x.reshape(_math.prod(x.shape[:-1]), x.shape[-1])
-    if not _unwatched(x, weight, bias):
-        result = torch.ops.tilewise.linear(rows, weight, bias, math, packed)
-    elif torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad or bias is not None and bias.requires_grad):
+        return [None if tensor is None else tensor.to(to) for tensor in (x, *others)]
+    return [x, *others]
+
+
+def _wants_gradient(*tensors: Optional[Tensor]) -> bool:
+    return torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
+
+
+def _as_rows(x: Tensor) -> Tensor:
+    return x if x.dim() == 2 else x.reshape(_math.prod(x.shape[:-1]), x.shape[-1])
+
+
+def _linear(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str, packed: int, activation: str = "") -> Tensor:
+    x, weight, bias = _cast(x, weight, bias)
+    rows = _as_rows(x)
+    gradient = _wants_gradient(x, weight, bias)
+    if activation and gradient:
+        result = torch.ops.tilewise.linear_act(rows, weight, bias, math, activation)[0]
+    elif not _unwatched(x, weight, bias):
+        result = torch.ops.tilewise.linear(rows, weight, bias, math, packed, activation)
+    elif gradient:
         result = _Linear.apply(rows, weight, bias, math, packed)
     else:
-        result = _multiply_linear(rows, weight, bias, math, packed)
+        result = _multiply_linear(rows, weight, bias, math, packed, activation)
     return result if x.dim() == 2 else result.reshape(*x.shape[:-1], weight.shape[0])
+
+
+def mlp(x: Tensor, w1: Tensor, b1: Optional[Tensor], w2: Tensor, b2: Optional[Tensor],
+        activation: Optional[str] = "gelu", math: str = "strict") -> Tensor:
+    """activation(x w1^T + b1) w2^T + b2: x (..., k), w1 (h, k), b1 (h), w2 (n, h), b2 (n); differentiable once.
+
+    The kernel of the first product computes its bias and activation. In the backward pass the kernel of the second
+    product's gradient computes the activation's derivative and the gradient of b1. Arguments: see linear().
+    """
+    activation = _activation_of(activation)
+    x, w1, b1, w2, b2 = _cast(x, w1, b1, w2, b2)
+    rows = _as_rows(x)
+    if _wants_gradient(x, w1, b1, w2, b2) or not _unwatched(x, w1, b1, w2, b2):
+        result = torch.ops.tilewise.mlp(rows, w1, b1, w2, b2, math, activation)[0]
+    else:
+        result = _multiply_linear(_multiply_linear(rows, w1, b1, math, 0, activation), w2, b2, math)
+    return result if x.dim() == 2 else result.reshape(*x.shape[:-1], w2.shape[0])
 
 
 def _in_front(x: Tensor, at: Optional[int], dims: int) -> Tensor:
@@ -242,15 +475,31 @@ def _matmul_vmap(info, in_dims, a: Tensor, b: Tensor, math: str):
     return matmul(_in_front(a, in_dims[0], dims), _in_front(b, in_dims[1], dims), math), 0
 
 
-def _linear_vmap(info, in_dims, x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str, packed: int = 0):
+def _linear_vmap(info, in_dims, x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str, packed: int = 0,
+                 activation: str = ""):
     product = matmul(_in_front(x, in_dims[0], 2), _in_front(weight, in_dims[1], 2).mT, math)
     if product.dim() == 2:
         product = product.expand(info.batch_size, *product.shape)
-    return (product if bias is None else product + _in_front(bias, in_dims[2], 2)), 0
+    product = product if bias is None else product + _in_front(bias, in_dims[2], 2)
+    return _ACTIVATIONS[activation].forward(product), 0
+
+
+def _linear_act_vmap(info, in_dims, x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str, activation: str):
+    before, _ = _linear_vmap(info, in_dims, x, weight, bias, math)
+    return (_ACTIVATIONS[activation].forward(before), before), (0, 0)
+
+
+def _mlp_vmap(info, in_dims, x: Tensor, w1: Tensor, b1: Optional[Tensor], w2: Tensor, b2: Optional[Tensor], math: str,
+              activation: str):
+    (hidden, before), _ = _linear_act_vmap(info, in_dims[:3], x, w1, b1, math, activation)
+    y, _ = _linear_vmap(info, (0, *in_dims[3:5]), hidden, w2, b2, math)
+    return (y, before, hidden), (0, 0, 0)
 
 
 torch.library.register_vmap("tilewise::matmul", _matmul_vmap)
 torch.library.register_vmap("tilewise::linear", _linear_vmap)
+torch.library.register_vmap("tilewise::linear_act", _linear_act_vmap)
+torch.library.register_vmap("tilewise::mlp", _mlp_vmap)
 
 
 # The operator takes a packed weight by its number, and uses it as long as the weight has not changed since the pack.
@@ -265,15 +514,16 @@ def _state_of(weight: Tensor) -> tuple:
 
 
 class Linear(torch.nn.Linear):
-    """torch.nn.Linear, multiplied by Tilewise. `math`: see matmul(). pack_weights() packs the weight once."""
+    """torch.nn.Linear, multiplied by Tilewise. `math`, `activation`: see linear(). pack_weights() packs the weight once."""
 
     math = "strict"
+    activation: Optional[str] = None
 
     def forward(self, x: Tensor) -> Tensor:
         packed = 0
         if _packed and not torch.is_grad_enabled() and not torch.compiler.is_compiling():
             packed = _number_of.get(self, 0)
-        return _linear(x, self.weight, self.bias, self.math, packed)
+        return _linear(x, self.weight, self.bias, self.math, packed, _activation_of(self.activation))
 
     def train(self, mode: bool = True) -> Linear:
         if mode:

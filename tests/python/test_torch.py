@@ -191,6 +191,108 @@ def test_compiled_graphs_keep_the_operator(device):
     assert torch.equal(ours, w.grad)
 
 
+ACTIVATIONS = {"relu": torch.relu, "gelu": torch.nn.functional.gelu, "silu": torch.nn.functional.silu,
+               "gelu_tanh": lambda x: torch.nn.functional.gelu(x, approximate="tanh"), "sigmoid": torch.sigmoid,
+               "tanh": torch.tanh}
+
+
+def parameters(device, *shapes, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(3)
+    return [torch.randn(shape, generator=generator, dtype=dtype).to(device).requires_grad_() for shape in shapes]
+
+
+@pytest.mark.parametrize("how", ["host", "torch"])
+@pytest.mark.parametrize("activation", [*ACTIVATIONS, None])
+def test_activations_of_linear(device, activation, how):
+    tilewise.torch.on_cpu(how)
+    x, weight, bias = parameters(device, (2, 3, 4), (5, 4), (5,))
+    act = ACTIVATIONS.get(activation, lambda x: x)
+
+    def ours(x, weight, bias=None):
+        return tilewise.torch.linear(x, weight, bias, activation=activation)
+
+    for operands in ((x, weight, bias), (x, weight)):
+        expected = act(torch.nn.functional.linear(*operands))
+        torch.testing.assert_close(ours(*operands), expected)
+        with torch.no_grad():
+            torch.testing.assert_close(ours(*operands), expected)
+        assert torch.autograd.gradcheck(ours, operands)
+    assert torch.autograd.gradgradcheck(ours, (x, weight, bias))
+    torch._dynamo.reset()
+    compiled = torch.compile(ours, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x, weight, bias), act(torch.nn.functional.linear(x, weight, bias)))
+
+
+@pytest.mark.parametrize("how", ["host", "torch"])
+@pytest.mark.parametrize("activation", [*ACTIVATIONS, None])
+def test_mlp(device, activation, how):
+    tilewise.torch.on_cpu(how)
+    x, w1, b1, w2, b2 = parameters(device, (2, 3, 4), (6, 4), (6,), (5, 6), (5,))
+
+    def ours(*operands):
+        return tilewise.torch.mlp(*operands, activation=activation)
+
+    def theirs(x, w1, b1, w2, b2):
+        hidden = ACTIVATIONS.get(activation, lambda x: x)(torch.nn.functional.linear(x, w1, b1))
+        return torch.nn.functional.linear(hidden, w2, b2)
+
+    expected = theirs(x, w1, b1, w2, b2)
+    torch.testing.assert_close(ours(x, w1, b1, w2, b2), expected)
+    with torch.no_grad():
+        torch.testing.assert_close(ours(x, w1, b1, w2, b2), expected)
+    assert torch.autograd.gradcheck(ours, (x, w1, b1, w2, b2))
+    assert torch.autograd.gradcheck(lambda x, w1, w2: ours(x, w1, None, w2, None), (x, w1, w2))
+    with pytest.raises(RuntimeError, match="no second derivative"):
+        gradient, = torch.autograd.grad(ours(x, w1, b1, w2, b2).square().sum(), w1, create_graph=True)
+        gradient.sum().backward()
+    torch._dynamo.reset()
+    compiled = torch.compile(ours, backend="aot_eager", fullgraph=True)
+    operands = [t.detach().clone().requires_grad_() for t in (x, w1, b1, w2, b2)]
+    compiled(*operands).sum().backward()
+    for one, other in zip(operands, torch.autograd.grad(expected.sum(), (x, w1, b1, w2, b2))):
+        torch.testing.assert_close(one.grad, other)
+
+
+def test_a_bias_is_part_of_the_kernel(device):
+    """The result is rounded once, from the sum with the bias."""
+    x, weight = integers(3, 300, device=device, dtype=torch.bfloat16), integers(5, 300, device=device, dtype=torch.bfloat16, seed=2)
+    bias = torch.full((5,), 0.5, device=device, dtype=torch.bfloat16)
+    exact = torch.nn.functional.linear(x.double(), weight.double(), bias.double())
+    assert torch.equal(tilewise.torch.linear(x, weight, bias), exact.to(torch.bfloat16))
+    assert torch.equal(tilewise.torch.linear(x, weight, bias, activation="relu"), exact.relu().to(torch.bfloat16))
+
+
+def test_activations_under_autocast_and_vmap(device):
+    x, w1, b1, w2, b2 = parameters(device, (4, 3, 7), (6, 7), (6,), (5, 6), (5,), dtype=torch.float32)
+    with torch.autocast(device, dtype=torch.bfloat16):
+        assert tilewise.torch.linear(x, w1, b1, activation="gelu").dtype == torch.bfloat16
+        y = tilewise.torch.mlp(x, w1, b1, w2, b2)
+    assert y.dtype == torch.bfloat16
+    y.float().sum().backward()
+    assert b1.grad.dtype == torch.float32 and w1.grad.shape == w1.shape
+    with torch.no_grad():
+        one_by_one = torch.stack([tilewise.torch.mlp(part, w1, b1, w2, b2) for part in x])
+        torch.testing.assert_close(torch.vmap(tilewise.torch.mlp, in_dims=(0, None, None, None, None))(x, w1, b1, w2, b2), one_by_one)
+        torch.testing.assert_close(torch.vmap(lambda x: tilewise.torch.linear(x, w1, b1, activation="silu"))(x),
+                                   torch.nn.functional.silu(torch.nn.functional.linear(x, w1, b1)))
+
+
+def test_an_unknown_activation_is_refused(device):
+    x, weight = integers(3, 4, device=device), integers(5, 4, device=device)
+    for call in (lambda: tilewise.torch.linear(x, weight, activation="swish"),
+                 lambda: tilewise.torch.mlp(x, weight, None, x, None, activation="swish")):
+        with pytest.raises(ValueError, match="gelu_tanh"):
+            call()
+
+
+def test_layers_have_activations(device):
+    layer = torch.nn.Linear(7, 9).to(device)
+    tilewise.torch.swap_linear(torch.nn.Sequential(layer))
+    layer.activation = "relu"
+    x = torch.randn(4, 7, device=device)
+    torch.testing.assert_close(layer(x), torch.nn.functional.linear(x, layer.weight, layer.bias).relu())
+
+
 def model():
     torch.manual_seed(0)
     return torch.nn.Sequential(torch.nn.Linear(7, 9), torch.nn.ReLU(), torch.nn.Sequential(torch.nn.Linear(9, 3, bias=False)))
