@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 
+#include "device/cuda/cublas_terms.hpp"
+
 /// The part of cuBLAS's binary interface that the drop-in answers, as plain values. The numbers are
 /// those of cublas_api.h, cublasLt.h and library_types.h of CUDA 12 and 13. The build needs neither
 /// the headers nor the library.
@@ -11,7 +13,8 @@ inline constexpr Status kSuccess = 0, kNotInitialized = 1;
 using Handle = void*;
 
 inline constexpr int kNotTransposed = 0, kTransposed = 1, kConjugate = 2;  // cublasOperation_t
-inline constexpr int kPointersOnHost = 0;                                  // cublasPointerMode_t
+// cublasPointerMode_t; cublasLt has further ones.
+inline constexpr int kPointersOnHost = 0, kPointersOnDevice = 1;
 // cublasGemmAlgo_t: the library's own choice, under two names.
 inline constexpr int kAnyAlgorithm = -1, kAnyTensorAlgorithm = 99;
 
@@ -35,8 +38,7 @@ inline constexpr int kLtCompute = 0, kLtScaleType = 1, kLtPointerMode = 2, kLtTr
                      kLtBiasType = 26, kLtSyncFirst = 27, kLtSyncLast = 30, kLtScaleModes = 31,
                      kLtScaleModesEnd = 35, kLtScaleOut = 36, kLtEmulation = 38;
 inline constexpr int kLtFullFill = 2;
-// cublasLtEpilogue_t: one of these, or one of the first two with a bias. GELU is that by tanh.
-inline constexpr int kLtNoEpilogue = 1, kLtRelu = 2, kLtWithBias = 4, kLtGelu = 32;
+using cuda::kLtNoEpilogue, cuda::kLtRelu, cuda::kLtWithBias, cuda::kLtGelu;
 
 // cublasLtMatrixLayoutAttribute_t.
 inline constexpr int kLtType = 0, kLtOrder = 1, kLtRows = 2, kLtColumns = 3, kLtLd = 4,

@@ -132,7 +132,8 @@ DropIn::Outcome DropIn::consider(const Gemm& gemm, Circumstances& circumstances)
     why = entry->decision.why;
     if ((why == Why::none || why == Why::recording) && !circumstances.complete())
       return pass(Why::arguments);
-    if (why == Why::none && !circumstances.scalars_on_host) why = Why::scalars;
+    if (why == Why::none && !set_scalars(gemm, circumstances.scalars_on_host, product))
+      why = Why::scalars;
     if (why == Why::none && !circumstances.all_multiprocessors) why = Why::multiprocessors;
     // A graph with nodes that allocate cannot be cloned; cuBLAS has its workspace already.
     if (why == Why::none && entry->decision.workspace &&
@@ -143,10 +144,8 @@ DropIn::Outcome DropIn::consider(const Gemm& gemm, Circumstances& circumstances)
       count(why);
       return {false, why == Why::recording ? entry : nullptr};
     }
-    product.call.alpha = scalar_of(gemm.alpha, gemm.scalar);
-    product.call.beta = scalar_of(gemm.beta, gemm.scalar);
     product.call.stream = circumstances.stream;
-    product.call.operands = product.operands();
+    product.call.operands = {product.operands.data(), product.operand_count};
     if (entry->there->failed.load(kRelaxed)) return pass(Why::off);
     entry->there->answerer->multiply(product.problem, product.call);
     entry->answered.fetch_add(1, kRelaxed);

@@ -28,7 +28,10 @@ struct Said {
   Why why = Why::none;
   int compute = 0, scalar = 0, op_a = 0, op_b = 0, epilogue = kLtNoEpilogue;
   Matrix bias;  ///< its type -1: that of D
-  bool scalars_on_host = true, fast_sums = false, all_multiprocessors = true;
+  const void* scale_a = nullptr;
+  const void* scale_b = nullptr;
+  int pointer_mode = kPointersOnHost;
+  bool fast_sums = false, all_multiprocessors = true;
   struct {
     int type = 0;
     std::int64_t rows = 0, columns = 0, ld = 0, stride = 0;
@@ -45,7 +48,9 @@ Said read(const LtProduct* product, const std::array<const LtMatrix*, 4>& matric
   said.scalar = of(kLtScaleType, std::int32_t{0});
   said.op_a = of(kLtTransA, std::int32_t{0});
   said.op_b = of(kLtTransB, std::int32_t{0});
-  said.scalars_on_host = of(kLtPointerMode, std::int32_t{kPointersOnHost}) == kPointersOnHost;
+  said.pointer_mode = of(kLtPointerMode, std::int32_t{kPointersOnHost});
+  said.scale_a = of(kLtScaleA, static_cast<const void*>(nullptr));
+  said.scale_b = of(kLtScaleB, static_cast<const void*>(nullptr));
   said.fast_sums = of(kLtFastSums, std::int8_t{0}) != 0;
   said.all_multiprocessors = of(kLtSmCount, std::int32_t{0}) == 0;
   said.epilogue = static_cast<int>(of(kLtEpilogue, std::uint32_t{kLtNoEpilogue}));
@@ -54,8 +59,7 @@ Said read(const LtProduct* product, const std::array<const LtMatrix*, 4>& matric
                  0, of(kLtBiasStride, std::int64_t{0})};
   bool plain = of(kLtTransC, std::int32_t{0}) == kNotTransposed &&
                of(kLtFill, std::int32_t{kLtFullFill}) == kLtFullFill;
-  for (const int pointer :
-       {kLtScaleA, kLtScaleB, kLtScaleC, kLtScaleD, kLtAmax, kLtScaleOut, kLtEmulation})
+  for (const int pointer : {kLtScaleC, kLtScaleD, kLtAmax, kLtScaleOut, kLtEmulation})
     plain = plain && of(pointer, static_cast<const void*>(nullptr)) == nullptr;
   // CUDA 12: chunks of a product that other kernels wait for; first numbers, then addresses.
   for (int sync = kLtSyncFirst; sync <= kLtSyncLast; ++sync)
@@ -137,13 +141,22 @@ Why gemm_of(const LtCall& call, Gemm& gemm) {
   if (!whole.c_matrix) whole.c_matrix = whole.d_matrix;
   const Said& said = said_of(whole);
   if (said.why != Why::none) return said.why;
-  if (!said.scalars_on_host) return Why::scalars;
+  if (said.pointer_mode != kPointersOnHost && said.pointer_mode != kPointersOnDevice)
+    return Why::scalars;
   if (!is_scalar(said.scalar)) return Why::types;
-  const bool beta_is_zero = scalar_of(call.beta, said.scalar) == 0;
+  gemm.scalars_on_host = said.pointer_mode == kPointersOnHost;
+  const bool beta_is_zero = gemm.scalars_on_host && scalar_of(call.beta, said.scalar) == 0;
   const auto& [a, b, c, d] = said.matrices;
   const bool alike = c.type == d.type && c.rows == d.rows && c.columns == d.columns &&
                      c.ld == d.ld && c.batch == d.batch && c.stride == d.stride;
-  if (!beta_is_zero && (call.c != call.d || !alike)) return Why::described;
+  // Scales are factors of the product only, so a C that is added is an operand beside them, too.
+  const bool scaled = said.scale_a || said.scale_b;
+  if (!beta_is_zero && (call.c != call.d || !alike || scaled)) {
+    if (!gemm.scalars_on_host) return Why::scalars;
+    if (c.rows != d.rows || c.columns != d.columns || c.batch != d.batch || !call.c)
+      return Why::arguments;
+    gemm.addend = {call.c, c.type, c.ld, c.stride};
+  }
   gemm.alpha = call.alpha, gemm.beta = call.beta;
   gemm.fast_sums = said.fast_sums;
   gemm.op_a = said.op_a, gemm.op_b = said.op_b;
@@ -161,6 +174,7 @@ Why gemm_of(const LtCall& call, Gemm& gemm) {
   gemm.batch = d.batch;
   gemm.compute = said.compute, gemm.scalar = said.scalar;
   gemm.epilogue = said.epilogue, gemm.bias = said.bias;
+  gemm.scale_a = said.scale_a, gemm.scale_b = said.scale_b;
   if (gemm.bias.type < 0) {
     if (a.type == kE4m3 || a.type == kE5m2) return Why::described;  // by rules of their own
     gemm.bias.type = d.type;

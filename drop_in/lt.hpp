@@ -18,7 +18,7 @@ struct LtCall {
   const LtMatrix* d_matrix = nullptr;
 };
 
-/// The product of a call; requires scalars on the host, and D as C. Descriptors are
+/// The product of a call. Descriptors are
 /// read by cublasLt's own functions and cached by their contents. Thread-safe.
 Why gemm_of(const LtCall& call, Gemm& gemm);
 

@@ -87,48 +87,51 @@ int alignment_of(const void* data, std::int64_t ld, std::int64_t stride, std::in
                            batch > 1 ? static_cast<std::uint64_t>(stride) * bytes : 0});
 }
 
-/// The epilogue by cublasLt's number, with a bias of this type. Null if there is none.
-const EpilogueForm* epilogue_of(int number, DType bias, DType c) {
-  struct Row {
-    int number;
-    const char* text;
-  };
-  constexpr std::array kRows{Row{kLtRelu, "relu(acc)"}, Row{kLtGelu, "gelu_tanh(acc)"},
-                             Row{kLtWithBias, "acc + bias[j]"},
-                             Row{kLtRelu | kLtWithBias, "relu(acc + bias[j])"},
-                             Row{kLtGelu | kLtWithBias, "gelu_tanh(acc + bias[j])"}};
-  using Forms = std::array<const EpilogueForm*, kDTypes + 1>;  // by the type; the last: C's
-  static const auto forms = [&] {
-    std::array<Forms, kRows.size()> all{};
-    for (std::size_t row = 0; row < kRows.size(); ++row) {
-      const Epilogue plain(kRows[row].text);
-      for (std::size_t type = 0; type < kDTypes && plain.operands() > 0; ++type)
-        all[row][type] = plain.with_type(0, static_cast<DType>(type)).form();
-      all[row][kDTypes] = plain.form();
-    }
-    return all;
-  }();
-  for (std::size_t row = 0; row < kRows.size(); ++row) {
-    if (kRows[row].number != number) continue;
-    const bool typed = (number & kLtWithBias) != 0 && bias != c;
-    return forms[row][typed ? static_cast<std::size_t>(bias) : kDTypes];
-  }
-  return nullptr;
+/// The place of an operand of an epilogue that has it.
+EpilogueOperand& operand_of(Product& product, const Epilogue& epilogue, std::string_view name) {
+  return product.operands[epilogue.slot(name)];
 }
 
-/// Sets the problem's epilogue and its operand.
+/// A thread's last one is kept: a new one takes a lock and a parser.
+const EpilogueForm* with_bias_type(const Epilogue& epilogue, DType type) {
+  struct Last {
+    const EpilogueForm* of = nullptr;
+    DType type{};
+    const EpilogueForm* form = nullptr;
+  };
+  thread_local Last last;
+  if (last.of != epilogue.form() || last.type != type)
+    last = {epilogue.form(), type, epilogue.with_type(epilogue.slot("bias"), type).form()};
+  return last.form;
+}
+
+/// Sets the problem's epilogue and its operands.
 Why set_epilogue_of(const Gemm& gemm, Product& product) {
-  product.problem.epilogue = nullptr;
-  product.bias = {};
-  if (gemm.epilogue == kLtNoEpilogue) return Why::none;
-  const DType c = product.problem.c.type;
-  const bool has_bias = (gemm.epilogue & kLtWithBias) != 0;
-  const std::optional<DType> bias = has_bias ? cuda::type_of_blas(gemm.bias.type) : c;
-  if (is_integer(c) || c == DType::f64 || !bias || (has_bias && !gemm.bias.data))
-    return Why::described;
-  product.problem.epilogue = epilogue_of(gemm.epilogue, *bias, c);
-  if (!product.problem.epilogue) return Why::described;
-  if (has_bias) product.bias = {gemm.bias.data, 0, gemm.bias.stride, 0};
+  Problem& problem = product.problem;
+  problem.epilogue = nullptr;
+  product.operand_count = 0;
+  const cuda::LtEpilogue terms{gemm.epilogue, gemm.scale_a != nullptr, gemm.scale_b != nullptr,
+                               gemm.addend.data != nullptr};
+  if (terms == cuda::LtEpilogue{}) return Why::none;
+  const Epilogue* const epilogue = cuda::epilogue_of(terms);
+  const DType c = problem.c.type;
+  if (!epilogue || is_integer(c) || c == DType::f64) return Why::described;
+  if ((terms.scale_a || terms.scale_b) && !is_fp8(problem.a.type)) return Why::described;
+  problem.epilogue = epilogue->form();
+  product.operand_count = epilogue->operands();
+  if (terms.scale_a) operand_of(product, *epilogue, "scale_a") = {gemm.scale_a};
+  if (terms.scale_b) operand_of(product, *epilogue, "scale_b") = {gemm.scale_b};
+  if (terms.addend) {
+    if (cuda::type_of_blas(gemm.addend.type) != c) return Why::described;
+    operand_of(product, *epilogue, "addend") = {gemm.addend.data, gemm.addend.ld,
+                                                gemm.addend.stride};
+    operand_of(product, *epilogue, "beta") = {.value = scalar_of(gemm.beta, gemm.scalar)};
+  }
+  if ((terms.number & kLtWithBias) == 0) return Why::none;
+  const std::optional<DType> bias = cuda::type_of_blas(gemm.bias.type);
+  if (!bias || !gemm.bias.data) return Why::described;
+  operand_of(product, *epilogue, "bias") = {gemm.bias.data, 0, gemm.bias.stride};
+  if (*bias != c) problem.epilogue = with_bias_type(*epilogue, *bias);
   return Why::none;
 }
 
@@ -145,8 +148,8 @@ std::string_view to_string(Why why) {
       "types without a kernel",
       "modes with other results (pedantic, emulated, down-converting)",
       "an algorithm of cuBLAS by its number",
-      "alpha and beta in device memory",
-      "cublasLt with another epilogue, scales, another order, or C apart from D",
+      "alpha and beta in device memory, as vectors or in f16",
+      "cublasLt with another epilogue, further scales, or another order",
       "a limited number of multiprocessors",
       "in a stream capture, and not loaded or with a workspace",
       "in a CUDA context other than the device's primary one",
@@ -168,6 +171,8 @@ Why product_of(const Gemm& gemm, int math, Product& product) {
   if (!is_operation(gemm.op_a) || !is_operation(gemm.op_b) || gemm.m < 1 || gemm.n < 1 ||
       gemm.k < 1 || gemm.batch < 1 || !gemm.alpha || !gemm.beta || !gemm.a.data || !gemm.b.data ||
       !gemm.c.data || gemm.a.stride < 0 || gemm.b.stride < 0 || gemm.c.stride < 0)
+    return Why::arguments;
+  if (gemm.addend.data && (gemm.addend.ld < gemm.m || gemm.addend.stride < 0))
     return Why::arguments;
   if (gemm.algorithm != kAnyAlgorithm && gemm.algorithm != kAnyTensorAlgorithm)
     return Why::algorithm;
@@ -202,6 +207,18 @@ Why product_of(const Gemm& gemm, int math, Product& product) {
   call.b = gemm.a.data, call.ldb = gemm.a.ld, call.stride_b = gemm.a.stride;
   call.c = const_cast<void*>(gemm.c.data), call.ldc = gemm.c.ld, call.stride_c = gemm.c.stride;
   return Why::none;
+}
+
+bool set_scalars(const Gemm& gemm, bool on_host, Product& product) {
+  Call& call = product.call;
+  if (!on_host || !gemm.scalars_on_host) {
+    if (cuda::type_of_blas(gemm.scalar) != product.problem.accumulator) return false;
+    call.alpha_device = gemm.alpha, call.beta_device = gemm.beta;
+    return true;
+  }
+  call.alpha = scalar_of(gemm.alpha, gemm.scalar);
+  call.beta = gemm.addend.data ? 0 : scalar_of(gemm.beta, gemm.scalar);
+  return true;
 }
 
 bool is_scalar(int type) { return type == kF32 || type == kF64 || type == kF16 || type == kI32; }

@@ -1,6 +1,7 @@
 #pragma once
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string_view>
 
 #include "drop_in/abi.hpp"
@@ -18,8 +19,8 @@ enum class Why : std::uint8_t {
   types,            ///< types or arithmetic without a kernel
   precision,        ///< a mode with other results: pedantic, emulated, down-converting
   algorithm,        ///< the call names an algorithm by its number
-  scalars,          ///< alpha and beta are in device memory
-  described,        ///< cublasLt: another epilogue, scales, an order, or C other than D
+  scalars,          ///< alpha and beta are in device memory, as vectors or in f16
+  described,        ///< cublasLt: another epilogue, further scales, or an order
   multiprocessors,  ///< the caller limits the number of multiprocessors
   capture,          ///< inside a stream capture, and the kernel is not loaded or needs a workspace
   context,          ///< no CUDA context is current, or it is not its device's primary one
@@ -53,18 +54,20 @@ struct Gemm {
   const void* alpha = nullptr;
   const void* beta = nullptr;
   int algorithm = kAnyAlgorithm;  ///< a cublasGemmAlgo_t
+  // The rest is cublasLt's.
   int epilogue = kLtNoEpilogue;   ///< a cublasLtEpilogue_t
   Matrix bias = {};               ///< of the epilogue: a column as long as those of C
+  Matrix addend = {};             ///< what beta multiplies, unless that is C; beta is on the host
+  const void* scale_a = nullptr;  ///< a factor in device memory
+  const void* scale_b = nullptr;
+  bool scalars_on_host = true;
 };
 
 struct Product {
   Problem problem;
-  Call call;             ///< without scalars, stream and operands
-  EpilogueOperand bias;  ///< the operand of the problem's epilogue, if it has one
-
-  std::span<const EpilogueOperand> operands() const {
-    return {&bias, bias.data ? std::size_t{1} : std::size_t{0}};
-  }
+  Call call;  ///< without scalars, stream and operands
+  std::array<EpilogueOperand, 5> operands;
+  std::size_t operand_count = 0;
 };
 
 /// Sets `product` to the same product in row-major terms, in which a column-major matrix is its
@@ -72,6 +75,9 @@ struct Product {
 /// swapped. `math` is the handle's cublasMath_t (cublasLt: kDefaultMath). Reads no memory except
 /// the arguments. Returns the reason if no kernel may answer.
 Why product_of(const Gemm& gemm, int math, Product& product);
+
+/// Sets alpha and beta of the call. False if they are in device memory and no kernel reads them.
+bool set_scalars(const Gemm& gemm, bool on_host, Product& product);
 
 /// The layout in row-major terms. Requires operations that cuBLAS has.
 Layout layout_of(const Gemm& gemm);

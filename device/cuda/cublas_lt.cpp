@@ -1,7 +1,11 @@
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "device/cuda/cublas.hpp"
 #include "device/cuda/cublas_terms.hpp"
@@ -16,6 +20,7 @@ using Handle = void*;
 // Attributes, with the numbers of cublasLt's header.
 constexpr int kTransposeA = 3, kTransposeB = 4;   // CUBLASLT_MATMUL_DESC_TRANSA, _TRANSB
 constexpr int kEpilogue = 7, kBias = 8;           // CUBLASLT_MATMUL_DESC_EPILOGUE, _BIAS_POINTER
+constexpr int kScaleA = 17, kScaleB = 18;         // CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, _B_
 constexpr int kFastSums = 25;                     // CUBLASLT_MATMUL_DESC_FAST_ACCUM
 constexpr int kBatchCount = 5, kBatchStride = 6;  // CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, ..
 constexpr int kMostWorkspace = 1;                 // CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES
@@ -112,7 +117,9 @@ class LoadedCublasLt final : public CublasLt {
   Descriptor matrix(int type, std::int64_t rows, std::int64_t columns, std::int64_t ld,
                     std::int64_t stride) const;
   void describe(const Call& call);
-  void set_bias(const Call& call);
+  void set_operands(const Call& call);
+  const EpilogueOperand* operand(const Call& call, const char* name) const;
+  double beta_of(const Call& call);
   Descriptor preference(std::span<const Call> calls) const;
 
   CudaDevice& device_;
@@ -120,6 +127,8 @@ class LoadedCublasLt final : public CublasLt {
   DeviceBuffer workspace_;
   Handle handle_ = nullptr;
   Problem problem_;
+  LtEpilogue epilogue_;
+  double beta_ = 0;  ///< of a C apart from D
   Descriptor product_{nullptr, nullptr}, a_{nullptr, nullptr}, b_{nullptr, nullptr},
       addend_{nullptr, nullptr}, c_{nullptr, nullptr};
   std::vector<Candidate> candidates_;
@@ -152,24 +161,51 @@ void LoadedCublasLt::describe(const Call& call) {
   if (is_fp8(problem_.a.type))
     api_.check(api_.set_of_product(product_.get(), kFastSums, &fast_sums, sizeof fast_sums),
                "telling cublasLt how sums are accumulated");
-  if (problem_.epilogue) {
-    const std::int32_t epilogue = lt_epilogue(problem_).value();
-    api_.check(api_.set_of_product(product_.get(), kEpilogue, &epilogue, sizeof epilogue),
-               "telling cublasLt the epilogue");
-    set_bias(call);
-  }
+  epilogue_ = lt_epilogue(problem_).value();
+  const std::int32_t number = epilogue_.number;
+  api_.check(api_.set_of_product(product_.get(), kEpilogue, &number, sizeof number),
+             "telling cublasLt the epilogue");
+  set_operands(call);
+  beta_ = beta_of(call);
   a_ = matrix(terms.operand, rows_a(problem_), min_lda(problem_), call.lda, call.stride_a);
   b_ = matrix(terms.operand, rows_b(problem_), min_ldb(problem_), call.ldb, call.stride_b);
-  addend_ = matrix(terms.addend, problem_.m, problem_.n, call.ldc, call.stride_c);
+  const EpilogueOperand* addend = operand(call, "addend");
+  addend_ = matrix(terms.addend, problem_.m, problem_.n, addend ? addend->ld : call.ldc,
+                   addend ? addend->stride : call.stride_c);
   c_ = matrix(terms.result, problem_.m, problem_.n, call.ldc, call.stride_c);
 }
 
-void LoadedCublasLt::set_bias(const Call& call) {
-  if (call.operands.empty()) return;
-  const void* const bias = call.operands.front().data;
-  api_.check(
-      api_.set_of_product(product_.get(), kBias, static_cast<const void*>(&bias), sizeof bias),
-      "telling cublasLt where the bias is");
+/// Null if the epilogue has no such operand.
+const EpilogueOperand* LoadedCublasLt::operand(const Call& call, const char* name) const {
+  const Epilogue* const epilogue = epilogue_of(epilogue_);
+  if (!epilogue) return nullptr;
+  const std::vector<std::string>& names = epilogue->names();
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return nullptr;
+  return &call.operands[static_cast<std::size_t>(found - names.begin())];
+}
+
+void LoadedCublasLt::set_operands(const Call& call) {
+  for (const auto& [name, attribute] :
+       {std::pair{"bias", kBias}, {"scale_a", kScaleA}, {"scale_b", kScaleB}}) {
+    const EpilogueOperand* const bound = operand(call, name);
+    if (!bound) continue;
+    if (!bound->data)
+      throw Error(ErrorKind::unsupported, "cublasLt reads scales from device memory only");
+    api_.check(api_.set_of_product(product_.get(), attribute,
+                                   static_cast<const void*>(&bound->data), sizeof bound->data),
+               "telling cublasLt where the epilogue's operands are");
+  }
+}
+
+/// The factor of a C apart from D, which cublasLt needs on the host if alpha is there.
+double LoadedCublasLt::beta_of(const Call& call) {
+  const EpilogueOperand* const beta = operand(call, "beta");
+  if (!beta || !beta->data) return beta ? beta->value : 0;
+  float value = 0;
+  device_.copy_to_host(&value, beta->data, sizeof value, call.stream);
+  device_.synchronize(call.stream);
+  return static_cast<double>(value);
 }
 
 Descriptor LoadedCublasLt::preference(std::span<const Call> calls) const {
@@ -182,7 +218,10 @@ Descriptor LoadedCublasLt::preference(std::span<const Call> calls) const {
   const std::uint32_t c = alignment_of(calls, [](const Call& call) { return call.c; });
   set(kAlignmentA, alignment_of(calls, [](const Call& call) { return call.b; }));
   set(kAlignmentB, alignment_of(calls, [](const Call& call) { return call.a; }));
-  set(kAlignmentC, c);
+  set(kAlignmentC,
+      epilogue_.addend
+          ? alignment_of(calls, [this](const Call& call) { return operand(call, "addend")->data; })
+          : c);
   set(kAlignmentD, c);
   return wanted;
 }
@@ -218,13 +257,17 @@ void LoadedCublasLt::multiply(int candidate, const Call& call) {
   const CurrentContext current(device_.context());
   if (is_fp8(problem_.c.type) && call.beta != 0)
     throw Error(ErrorKind::unsupported, "cublasLt adds no C of 8-bit floats: beta must be 0");
-  set_bias(call);
+  if (epilogue_.addend && call.beta != 0)
+    throw Error(ErrorKind::unsupported, "cublasLt adds one C: beta must be 0 beside an addend");
+  set_operands(call);
   const BlasScalar alpha = blas_scalar(call.alpha, problem_.accumulator);
-  const BlasScalar beta = blas_scalar(call.beta, problem_.accumulator);
+  const BlasScalar beta = blas_scalar(epilogue_.addend ? beta_ : call.beta, problem_.accumulator);
   const Candidate& chosen = candidates_.at(static_cast<std::size_t>(candidate));
   // CUDA 13 and later refuse one address with two types. If C is 8-bit floats, beta is 0 and no
   // addend is passed.
-  const void* addend = is_fp8(problem_.c.type) ? nullptr : call.c;
+  const void* addend = is_fp8(problem_.c.type) ? nullptr
+                       : epilogue_.addend      ? operand(call, "addend")->data
+                                               : call.c;
   api_.check(
       api_.multiply(handle_, product_.get(), &alpha, call.b, b_.get(), call.a, a_.get(), &beta,
                     addend, addend_.get(), call.c, c_.get(), chosen.algorithm, workspace_.data(),

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
+#include <string>
+#include <vector>
 
 #include "tilewise/error.hpp"
 
@@ -34,6 +35,39 @@ std::string why_neither(const Problem& problem) {
       std::min(problem.a.alignment, problem.b.alignment) < kIntegerAlignment)
     return "i8 only where addresses, leading dimensions and strides of A and B are multiples of 4";
   return "";
+}
+
+std::string text_of(const LtEpilogue& terms) {
+  std::string sum = "acc";
+  if (terms.scale_a) sum += " * scale_a";
+  if (terms.scale_b) sum += " * scale_b";
+  if (terms.addend) sum += " + beta * addend[i,j]";
+  if ((terms.number & kLtWithBias) != 0) sum += " + bias[j]";
+  if ((terms.number & kLtRelu) != 0) return "relu(" + sum + ")";
+  return (terms.number & kLtGelu) != 0 ? "gelu_tanh(" + sum + ")" : sum;
+}
+
+struct KnownEpilogue {
+  LtEpilogue terms;
+  Epilogue epilogue;
+};
+
+// Without an epilogue first.
+constexpr std::array kLtNumbers{
+    kLtNoEpilogue, kLtRelu, kLtGelu, kLtWithBias, kLtRelu | kLtWithBias, kLtGelu | kLtWithBias};
+
+/// All but the first, which computes nothing. Never destroyed: the drop-in is used until the end.
+const std::vector<KnownEpilogue>& known_epilogues() {
+  static const auto* const all = [] {
+    auto* made = new std::vector<KnownEpilogue>;
+    for (const int number : kLtNumbers)
+      for (int parts = 0; parts < 8; ++parts) {
+        const LtEpilogue terms{number, (parts & 1) != 0, (parts & 2) != 0, (parts & 4) != 0};
+        if (terms != LtEpilogue{}) made->push_back({terms, Epilogue(text_of(terms))});
+      }
+    return made;
+  }();
+  return *all;
 }
 
 }  // namespace
@@ -91,16 +125,19 @@ BlasScalar blas_scalar(double value, DType accumulator) {
   return scalar;
 }
 
-std::optional<std::int32_t> lt_epilogue(const Problem& problem) {
-  if (!problem.epilogue) return 1;
-  static const std::array<std::pair<const EpilogueForm*, std::int32_t>, 5> known{
-      {{Epilogue("relu(acc)").form(), 2},
-       {Epilogue("acc + bias[j]").form(), 4},
-       {Epilogue("relu(acc + bias[j])").form(), 6},
-       {Epilogue("gelu_tanh(acc)").form(), 32},
-       {Epilogue("gelu_tanh(acc + bias[j])").form(), 36}}};
-  for (const auto& [form, number] : known)
-    if (form == problem.epilogue) return number;
+const Epilogue* epilogue_of(const LtEpilogue& terms) {
+  const auto number = std::find(kLtNumbers.begin(), kLtNumbers.end(), terms.number);
+  if (number == kLtNumbers.end() || terms == LtEpilogue{}) return nullptr;
+  const int parts = (terms.scale_a ? 1 : 0) + (terms.scale_b ? 2 : 0) + (terms.addend ? 4 : 0);
+  return &known_epilogues()[static_cast<std::size_t>(number - kLtNumbers.begin()) * 8 +
+                            static_cast<std::size_t>(parts) - 1]
+              .epilogue;
+}
+
+std::optional<LtEpilogue> lt_epilogue(const Problem& problem) {
+  if (!problem.epilogue) return LtEpilogue{};
+  for (const KnownEpilogue& known : known_epilogues())
+    if (known.epilogue.form() == problem.epilogue) return known.terms;
   return std::nullopt;
 }
 
@@ -116,10 +153,16 @@ std::string why_not_cublas(const Problem& problem, CublasMath math) {
 
 std::string why_not_cublas_lt(const Problem& problem) {
   if (const std::string why = why_neither(problem); !why.empty()) return why;
-  if (!lt_epilogue(problem)) return "cublasLt has no epilogue " + epilogue_text(problem);
+  const std::optional<LtEpilogue> epilogue = lt_epilogue(problem);
+  if (!epilogue) return "cublasLt has no epilogue " + epilogue_text(problem);
   if (problem.epilogue && (problem.batch > 1 || is_integer(problem.c.type) ||
-                           is_fp8(problem.a.type) || problem.c.type == DType::f64))
+                           is_fp8(problem.c.type) || problem.c.type == DType::f64))
     return "epilogues only of one product, with results in f32, f16 or bf16";
+  if ((epilogue->scale_a || epilogue->scale_b) && !is_fp8(problem.a.type))
+    return "scales only of 8-bit floats";
+  if (is_fp8(problem.a.type) && problem.c.type == DType::f32 &&
+      (epilogue->number & kLtWithBias) != 0)
+    return "a bias of 8-bit floats' products in f32 has another type";
   if (problem.a.type == DType::e5m2) return "cublasLt multiplies e5m2 by e4m3 only";
   if (problem.a.type != DType::e4m3) return "";
   if (layout_of(problem) != Layout::nt)

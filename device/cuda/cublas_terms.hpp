@@ -30,9 +30,24 @@ struct BlasTerms {
 /// product_kinds().
 BlasTerms blas_terms(const Problem& problem, CublasMath math = CublasMath::default_);
 
-/// cublasLt's epilogue that computes a problem's: cublasLtEpilogue_t, 1 where the problem has none.
-/// Empty where cublasLt has no such epilogue. One with a bias has the epilogue's only operand.
-std::optional<std::int32_t> lt_epilogue(const Problem& problem);
+// cublasLtEpilogue_t: one of these, or one of the first two with a bias. GELU is that by tanh.
+inline constexpr int kLtNoEpilogue = 1, kLtRelu = 2, kLtWithBias = 4, kLtGelu = 32;
+
+/// What cublasLt computes after a product, apart from alpha, and beta where C is D. As an
+/// Epilogue its operands are named scale_a, scale_b, beta, addend and bias.
+struct LtEpilogue {
+  int number = kLtNoEpilogue;             ///< a cublasLtEpilogue_t
+  bool scale_a = false, scale_b = false;  ///< factors in device memory
+  bool addend = false;                    ///< beta times a C apart from D
+  bool operator==(const LtEpilogue&) const = default;
+};
+
+/// Null where nothing is computed, and for an epilogue of cublasLt that is none of ours. The object
+/// is never destroyed. Thread-safe.
+const Epilogue* epilogue_of(const LtEpilogue& terms);
+/// cublasLt's epilogue that computes a problem's, with its operands' slots by epilogue_of(). Empty
+/// where cublasLt has no such epilogue.
+std::optional<LtEpilogue> lt_epilogue(const Problem& problem);
 
 /// alpha or beta in the type that the library reads.
 union BlasScalar {

@@ -115,6 +115,41 @@ TEST(CublasRefusals, EightBitFloatsAreForLtInOneLayoutAligned) {
   EXPECT_THAT(why_not_cublas_lt(problem_of(DType::e5m2, DType::f32)), HasSubstr("by e4m3"));
 }
 
+TEST(CublasTerms, EpiloguesOfCublasLtAreFoundByTheirArithmetic) {
+  Problem problem = problem_of(DType::bf16, DType::bf16);
+  EXPECT_EQ(lt_epilogue(problem), LtEpilogue{});
+  const auto of = [&](const char* text) {
+    set_epilogue(problem, Epilogue(text));
+    return lt_epilogue(problem);
+  };
+  EXPECT_EQ(of("relu(acc)"), (LtEpilogue{kLtRelu}));
+  EXPECT_EQ(of("b[j] + acc"), (LtEpilogue{kLtWithBias}));
+  EXPECT_EQ(of("gelu_tanh(acc + b[j])"), (LtEpilogue{kLtGelu | kLtWithBias}));
+  EXPECT_EQ(of("acc * s * t + b[j]"), (LtEpilogue{kLtWithBias, true, true}));
+  EXPECT_EQ(of("acc + 1 * c[i,j]"), std::nullopt);
+  EXPECT_EQ(of("relu(acc + x * c[i,j])"), (LtEpilogue{kLtRelu, false, false, true}));
+  EXPECT_EQ(of("acc + b[i]"), std::nullopt);
+  EXPECT_EQ(of("gelu(acc)"), std::nullopt);  // by erf
+  EXPECT_EQ(epilogue_of({}), nullptr);
+  EXPECT_EQ(epilogue_of({8 | 128}), nullptr);
+}
+
+TEST(CublasRefusals, EpiloguesOfLtAreOfOneProductAndScalesOfEightBitFloats) {
+  const auto why = [](DType operand, DType c, const char* text, std::int64_t batch = 1) {
+    Problem problem = problem_of(operand, c);
+    problem.batch = batch;
+    set_epilogue(problem, Epilogue(text));
+    return why_not_cublas_lt(problem);
+  };
+  EXPECT_EQ(why(DType::bf16, DType::f32, "acc + b[j]"), "");
+  EXPECT_EQ(why(DType::e4m3, DType::bf16, "acc * s * t + b[j]"), "");
+  EXPECT_THAT(why(DType::bf16, DType::bf16, "acc + b[j]", 2), HasSubstr("one product"));
+  EXPECT_THAT(why(DType::f64, DType::f64, "acc + b[j]"), HasSubstr("f32, f16 or bf16"));
+  EXPECT_THAT(why(DType::bf16, DType::bf16, "acc * s"), HasSubstr("scales"));
+  EXPECT_THAT(why(DType::e4m3, DType::f32, "acc + b[j]"), HasSubstr("another type"));
+  EXPECT_THAT(why(DType::bf16, DType::bf16, "acc + b[i]"), HasSubstr("no epilogue (p0[i]+acc)"));
+}
+
 TEST(CublasRefusals, PedanticIsForStrictF32) {
   EXPECT_EQ(why_not_cublas(problem_of(DType::f32, DType::f32), CublasMath::pedantic), "");
   for (const Problem& other :

@@ -78,6 +78,7 @@ struct RandomCall {
   int epilogue = kLtNoEpilogue;
   Operand bias;  ///< one column, for an epilogue with a bias
   bool states_bias_type = false;
+  std::int64_t scales_at = -1;  ///< offset of the factors of A and B; below 0: none
   int multiprocessors = 0;
   std::size_t stream = 0;
   bool without_handle = false;
@@ -100,7 +101,7 @@ inline std::string RandomCall::text() const {
          std::to_string(batch) + matrix("A", a) + matrix("B", b) + matrix("C", c) +
          (apart ? " apart from D" : "") + (scalars_at < 0 ? "" : ", scalars on the device") +
          (epilogue == kLtNoEpilogue ? "" : ", epilogue " + std::to_string(epilogue)) +
-         (without_handle ? ", no handle" : "");
+         (scales_at < 0 ? "" : ", scales") + (without_handle ? ", no handle" : "");
 }
 
 /// The functions of one library.
@@ -133,7 +134,7 @@ using LtMatmul = Status(Handle, const LtProduct*, const void*, const void*, cons
 /// cublasLt's descriptors of a call. Empty if cublasLt refuses one.
 class Described {
  public:
-  /// `operands`: the memory of the bias.
+  /// `operands`: the memory of bias and scales.
   Described(const Functions& cublas, const RandomCall& call, const std::byte* operands)
       : cublas_(cublas) {
     using Set = Status(LtProduct*, int, const void*, std::size_t);
@@ -145,7 +146,11 @@ class Described {
     if (product) {
       set(kLtTransA, std::int32_t{call.op_a});
       set(kLtTransB, std::int32_t{call.op_b});
-      if (call.scalars_at >= 0) set(kLtPointerMode, std::int32_t{1});
+      if (call.scalars_at >= 0) set(kLtPointerMode, std::int32_t{kPointersOnDevice});
+      if (call.scales_at >= 0) {
+        set(kLtScaleA, static_cast<const void*>(operands + call.scales_at));
+        set(kLtScaleB, static_cast<const void*>(operands + call.scales_at + 16));
+      }
       if (call.kind->fast_sums) set(kLtFastSums, std::int8_t{1});
       if (call.epilogue != kLtNoEpilogue)
         set(kLtEpilogue, static_cast<std::uint32_t>(call.epilogue));

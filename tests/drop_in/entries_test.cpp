@@ -159,9 +159,11 @@ TEST_F(EntriesTest, PassesOnWhatTheHandleSays) {
   tune();
   ASSERT_EQ(multiply(kFaster), kSuccess);
   ASSERT_EQ(reached(), 0);
-  cublasSetPointerMode_v2(handle_, 1);
+  cublasSetPointerMode_v2(handle_, kPointersOnDevice);
+  std::fill(c_.begin(), c_.end(), -1.0F);
   EXPECT_EQ(multiply(kFaster), kSuccess);
-  EXPECT_EQ(reached(), 1);
+  EXPECT_TRUE(is_right(kFaster));
+  EXPECT_EQ(reached(), 0);
   cublasSetPointerMode_v2(handle_, kPointersOnHost);
   cublasSetSmCountTarget(handle_, 10);
   EXPECT_EQ(multiply(kFaster), kSuccess);
@@ -251,17 +253,27 @@ TEST_F(EntriesTest, AnswersCublasLtAsItIsDescribed) {
   EXPECT_EQ(call(a_.data()), kSuccess);  // beta is 0, so C is not read
   EXPECT_EQ(reached(), 0);
   beta_ = 1;
-  EXPECT_EQ(call(a_.data()), kSuccess);
+  EXPECT_EQ(call(a_.data()), kSuccess);  // another problem, which was not tuned
   EXPECT_EQ(reached(), 1);
   beta_ = 0;
-  for (const auto& [attribute, value] :
-       std::vector<std::pair<int, std::uint64_t>>{{kLtEpilogue, 8 | 128},
-                                                  {kLtPointerMode, 1},
-                                                  {kLtScaleA, 4096},
-                                                  {kLtSyncFirst, 2},
-                                                  {kLtSyncLast, 4096},
-                                                  {kLtSmCount, 8},
-                                                  {kLtTransC, 1}}) {
+  std::fill(c_.begin(), c_.end(), 0);
+  product.data[kLtPointerMode] = kPointersOnDevice;
+  EXPECT_EQ(call(c_.data()), kSuccess);
+  EXPECT_TRUE(is_right(kFaster));
+  EXPECT_EQ(reached(), 0);
+  beta_ = 1;
+  EXPECT_EQ(call(a_.data()), kSuccess);  // the factor of another C is on the device
+  EXPECT_EQ(reached(), 1);
+  beta_ = 0;
+  product.data[kLtPointerMode] = kPointersOnHost;
+  for (const auto& [attribute, value] : std::vector<std::pair<int, std::uint64_t>>{
+           {kLtEpilogue, 8 | 128},
+           {kLtPointerMode, 2},
+           {kLtScaleA, reinterpret_cast<std::uintptr_t>(&alpha_)},
+           {kLtSyncFirst, 2},
+           {kLtSyncLast, 4096},
+           {kLtSmCount, 8},
+           {kLtTransC, 1}}) {
     const LtProduct plain = product;
     cublasLtMatmulDescSetAttribute(&product, attribute, &value, sizeof value);
     EXPECT_EQ(call(c_.data()), kSuccess);

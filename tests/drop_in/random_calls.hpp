@@ -35,7 +35,10 @@ struct Shape {
   int op_a = 0, op_b = 0;
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
   std::array<std::int64_t, 3> unit{};  ///< of A, B, C: divides addresses, ld and strides
-  int epilogue = kLtNoEpilogue;        ///< of some of its calls of cublasLt
+  // Some of its calls of cublasLt have these.
+  int epilogue = kLtNoEpilogue;
+  bool apart = false;   ///< beta times a C other than D
+  bool scaled = false;  ///< factors of A and B
 };
 
 /// Memory of many calls, on the host. Bytes outside of matrices are NaN in every type.
@@ -173,6 +176,9 @@ inline Shape RandomCalls::draw_shape(int most) {
   if (!is_integer(result) && result != DType::f64 && !is_fp8(dtype(kind.operand)))
     shape.epilogue = std::array{kLtRelu, kLtWithBias, kLtRelu | kLtWithBias, kLtGelu | kLtWithBias,
                                 kLtNoEpilogue}[static_cast<std::size_t>(draw(0, 4))];
+  const bool added = !is_integer(result) && result != DType::f64 && !is_fp8(result);
+  shape.apart = added && one_in(3);
+  shape.scaled = is_fp8(dtype(kind.operand)) && added && one_in(2);
   for (std::size_t i = 0; i < shape.unit.size(); ++i) {
     const int widest = 16 / bytes_of(dtype(i == 2 ? kind.result : kind.operand));
     const int least = kind.lt_only ? widest : std::min(widest, step);
@@ -212,6 +218,8 @@ inline std::vector<Problem> RandomCalls::problems() const {
     Gemm with_epilogue = gemm;
     with_epilogue.epilogue = shape.epilogue;
     with_epilogue.bias = {gemm.c.data, kind.result, 0, 0};
+    if (shape.apart) with_epilogue.addend = gemm.c;
+    if (shape.scaled) with_epilogue.scale_a = with_epilogue.scale_b = &one;
     for (const Gemm& either : {gemm, with_epilogue})
       for (const int math : {kDefaultMath, kTf32Math})
         if (Product product; product_of(either, math, product) == Why::none &&
@@ -302,7 +310,8 @@ inline RandomCall RandomCalls::draw_call() {
     if (call.algorithm == 0) call.answered = false;
   }
   if (!is_lt && one_in(24)) call.multiprocessors = 16, call.answered = false;
-  if (is_lt && one_in(3)) call.epilogue = shape.epilogue;
+  const bool has_epilogue = is_lt && one_in(3);
+  if (has_epilogue) call.epilogue = shape.epilogue;
   if (is_lt && one_in(24)) call.epilogue = kLtDrelu, call.answered = false;
   call.a = {.type = kind.operand, .rows = call.m, .columns = call.k};
   call.b = {.type = kind.operand, .rows = call.k, .columns = call.n};
@@ -317,8 +326,12 @@ inline RandomCall RandomCalls::draw_call() {
   const bool whole = kind.scalar == kI32;
   const double alpha =
       std::array{1.0, 1.0, 0.0, -1.0, 2.0, 0.5}[static_cast<std::size_t>(draw(0, whole ? 2 : 5))];
-  const double beta =
+  double beta =
       std::array{0.0, 0.0, 1.0, -1.0, 2.0}[static_cast<std::size_t>(draw(0, whole ? 2 : 4))];
+  const bool scaled = has_epilogue && shape.scaled, adds = has_epilogue && shape.apart;
+  if (adds && beta == 0) beta = 2;
+  if (scaled && !adds) beta = 0;
+  const bool apart = adds && !(scaled && one_in(2));  // beside scales C may also be D
   from_double(dtype(kind.scalar), alpha, call.alpha.data());
   from_double(dtype(kind.scalar), beta, call.beta.data());
   const bool is_tf32 = (call.math & ~kNoReducedSums) == kTf32Math && kind.operand == kF32;
@@ -333,14 +346,20 @@ inline RandomCall RandomCalls::draw_call() {
   }
   call.addend = call.c;
   const bool other_type = is_fp8(dtype(kind.result));
-  if (is_lt && (other_type || one_in(4))) {
+  if (apart || (is_lt && (other_type || (beta == 0 && one_in(4))))) {
     call.apart = true;
     if (other_type) call.addend.type = kBf16;
     place(call.addend, shape.unit[2], call, kind.most_b, *operands_);
-    if (beta != 0) call.answered = false;
+    if (other_type && beta != 0) call.answered = false;
+  }
+  if (scaled) {
+    call.scales_at = operands_->take(32);
+    for (int i = 0; i < 2; ++i)
+      from_double(DType::f32, draw(0, 1) + 0.5, operands_->data() + call.scales_at + 16 * i);
   }
   if (one_in(8)) {
-    call.answered = false;
+    // Sums in f32 need scalars in f32. Beside a C other than D, or scales, beta is on the host.
+    if (kind.scalar == kF16 || call.apart || call.scales_at >= 0) call.answered = false;
     call.scalars_at = operands_->take(32);
     std::memcpy(operands_->data() + call.scalars_at, call.alpha.data(), 8);
     std::memcpy(operands_->data() + call.scalars_at + 16, call.beta.data(), 8);

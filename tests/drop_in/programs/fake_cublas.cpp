@@ -70,6 +70,11 @@ struct FullProduct {
   Placed a, b, addend, d;
 };
 
+/// A factor of an operand of cublasLt.
+double scale_of(const void* factor) {
+  return factor ? to_double(DType::f32, static_cast<const char*>(factor)) : 1;
+}
+
 /// An epilogue of cublasLt.
 double after(const Gemm& gemm, double value, std::int64_t of, std::int64_t row) {
   if ((gemm.epilogue & kLtWithBias) != 0) {
@@ -105,7 +110,7 @@ Status multiply(const FullProduct& product) {
           for (std::int64_t p = 0; p < gemm.k; ++p)
             sum += (gemm.op_a ? at(product.a, of, p, i) : at(product.a, of, i, p)) *
                    (gemm.op_b ? at(product.b, of, j, p) : at(product.b, of, p, j));
-        double value = alpha * sum;
+        double value = alpha * sum * scale_of(gemm.scale_a) * scale_of(gemm.scale_b);
         if (beta != 0) value += beta * at(product.addend, of, i, j);
         value = after(gemm, value, of, i);
         auto* d = static_cast<char*>(const_cast<void*>(gemm.c.data));
@@ -343,7 +348,7 @@ FAKE Status cublasLtMatrixLayoutDestroy(LtMatrix* matrix) {
   delete matrix;
   return kSuccess;
 }
-/// Supports the epilogues that the drop-in answers, and no scales of the operands.
+/// Supports the epilogues that the drop-in answers, and scales of A and B.
 FAKE Status cublasLtMatmul(Handle handle, const LtProduct* said, const void* alpha, const void* a,
                            const LtMatrix* a_matrix, const void* b, const LtMatrix* b_matrix,
                            const void* beta, const void* c, const LtMatrix* c_matrix, void* d,
@@ -376,6 +381,8 @@ FAKE Status cublasLtMatmul(Handle handle, const LtProduct* said, const void* alp
   gemm.batch = number(d_matrix, kLtBatch);
   gemm.scalar = whole(said, kLtScaleType);
   gemm.alpha = alpha, gemm.beta = beta;
+  gemm.scale_a = reinterpret_cast<const void*>(said->data[kLtScaleA]);
+  gemm.scale_b = reinterpret_cast<const void*>(said->data[kLtScaleB]);
   if (is_refused(gemm, least(a_matrix), least(b_matrix), least(d_matrix))) return kInvalidValue;
   return multiply(product);
 }
