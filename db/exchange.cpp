@@ -7,9 +7,10 @@
 #include "db/state.hpp"
 #include "db/tables.hpp"
 
-// The JSON form of a database: {"format": "tilewise", "version": 1 (2 with epilogues), "records": [...], "winners":
-// [...], "general": [...], "baselines": [...], "searches": [...], "devices": [...]}. Winners and
-// general records refer to records by their ids; an import assigns new ids. Images are exchanged
+// The JSON form of a database: {"format": "tilewise", "version": 1 (2 with epilogues),
+// "records": [...], "winners": [...], "general": [...], "baselines": [...], "searches": [...],
+// "devices": [...]}. Winners and general records refer to records by their ids; an import assigns
+// new ids. Images are exchanged
 // between databases alone.
 namespace tilewise {
 namespace {

@@ -217,9 +217,8 @@ void add_problem_options(CLI::App& app, ProblemOptions& options, const std::stri
 void need_sizes(CLI::App& app) {
   app.parse_complete_callback([&app] {
     if (app.count("--sizes") + app.count("--problems") > 0) return;
-    for (const char* name :
-         {"--layout", "--dtype", "--out", "--math", "--accuracy", "--batch", "--align",
-          "--epilogue", "--stale"})
+    for (const char* name : {"--layout", "--dtype", "--out", "--math", "--accuracy", "--batch",
+                             "--align", "--epilogue", "--stale"})
       if (const CLI::Option* option = app.get_option_no_throw(name); option && option->count() > 0)
         throw CLI::RequiresError(name, "--sizes or --problems");
   });
