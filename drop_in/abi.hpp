@@ -33,12 +33,14 @@ inline constexpr int kCompute16 = 64, kCompute32 = 68, kCompute64 = 70, kCompute
 // cublasLtMatmulDescAttributes_t.
 inline constexpr int kLtCompute = 0, kLtScaleType = 1, kLtPointerMode = 2, kLtTransA = 3,
                      kLtTransB = 4, kLtTransC = 5, kLtFill = 6, kLtEpilogue = 7, kLtBias = 8,
-                     kLtBiasStride = 10, kLtSmCount = 15, kLtScaleA = 17, kLtScaleB = 18,
-                     kLtScaleC = 19, kLtScaleD = 20, kLtAmax = 21, kLtFastSums = 25,
-                     kLtBiasType = 26, kLtSyncFirst = 27, kLtSyncLast = 30, kLtScaleModes = 31,
-                     kLtScaleModesEnd = 35, kLtScaleOut = 36, kLtEmulation = 38;
+                     kLtBiasStride = 10, kLtAuxPointer = 11, kLtAuxLd = 12, kLtAuxStride = 13,
+                     kLtAuxType = 22, kLtAuxScale = 23, kLtAuxAmax = 24, kLtSmCount = 15,
+                     kLtScaleA = 17, kLtScaleB = 18, kLtScaleC = 19, kLtScaleD = 20, kLtAmax = 21,
+                     kLtFastSums = 25, kLtBiasType = 26, kLtSyncFirst = 27, kLtSyncLast = 30,
+                     kLtScaleModes = 31, kLtScaleModesEnd = 35, kLtScaleOut = 36, kLtEmulation = 38;
 inline constexpr int kLtFullFill = 2;
-using cuda::kLtNoEpilogue, cuda::kLtRelu, cuda::kLtWithBias, cuda::kLtGelu;
+using cuda::kLtNoEpilogue, cuda::kLtRelu, cuda::kLtWithBias, cuda::kLtGelu, cuda::kLtAux,
+    cuda::kLtGeluAux, cuda::kLtBiasGradient, cuda::kLtOfGelu, cuda::kLtOfGeluAndBias;
 
 // cublasLtMatrixLayoutAttribute_t.
 inline constexpr int kLtType = 0, kLtOrder = 1, kLtRows = 2, kLtColumns = 3, kLtLd = 4,

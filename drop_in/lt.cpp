@@ -28,6 +28,7 @@ struct Said {
   Why why = Why::none;
   int compute = 0, scalar = 0, op_a = 0, op_b = 0, epilogue = kLtNoEpilogue;
   Matrix bias;  ///< its type -1: that of D
+  Matrix aux;   ///< the same
   const void* scale_a = nullptr;
   const void* scale_b = nullptr;
   int pointer_mode = kPointersOnHost;
@@ -54,12 +55,17 @@ Said read(const LtProduct* product, const std::array<const LtMatrix*, 4>& matric
   said.fast_sums = of(kLtFastSums, std::int8_t{0}) != 0;
   said.all_multiprocessors = of(kLtSmCount, std::int32_t{0}) == 0;
   said.epilogue = static_cast<int>(of(kLtEpilogue, std::uint32_t{kLtNoEpilogue}));
-  if ((said.epilogue & kLtWithBias) != 0)
+  if ((said.epilogue & (kLtWithBias | kLtBiasGradient)) != 0)
     said.bias = {of(kLtBias, static_cast<const void*>(nullptr)), of(kLtBiasType, std::int32_t{-1}),
                  0, of(kLtBiasStride, std::int64_t{0})};
+  if ((said.epilogue & kLtAux) != 0)
+    said.aux = {of(kLtAuxPointer, static_cast<const void*>(nullptr)),
+                of(kLtAuxType, std::int32_t{-1}), of(kLtAuxLd, std::int64_t{0}),
+                of(kLtAuxStride, std::int64_t{0})};
   bool plain = of(kLtTransC, std::int32_t{0}) == kNotTransposed &&
                of(kLtFill, std::int32_t{kLtFullFill}) == kLtFullFill;
-  for (const int pointer : {kLtScaleC, kLtScaleD, kLtAmax, kLtScaleOut, kLtEmulation})
+  for (const int pointer :
+       {kLtScaleC, kLtScaleD, kLtAmax, kLtAuxScale, kLtAuxAmax, kLtScaleOut, kLtEmulation})
     plain = plain && of(pointer, static_cast<const void*>(nullptr)) == nullptr;
   // CUDA 12: chunks of a product that other kernels wait for; first numbers, then addresses.
   for (int sync = kLtSyncFirst; sync <= kLtSyncLast; ++sync)
@@ -174,6 +180,8 @@ Why gemm_of(const LtCall& call, Gemm& gemm) {
   gemm.batch = d.batch;
   gemm.compute = said.compute, gemm.scalar = said.scalar;
   gemm.epilogue = said.epilogue, gemm.bias = said.bias;
+  gemm.aux = said.aux;
+  if (gemm.aux.type < 0) gemm.aux.type = d.type;
   gemm.scale_a = said.scale_a, gemm.scale_b = said.scale_b;
   if (gemm.bias.type < 0) {
     if (a.type == kE4m3 || a.type == kE5m2) return Why::described;  // by rules of their own

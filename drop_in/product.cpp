@@ -127,7 +127,12 @@ Why set_epilogue_of(const Gemm& gemm, Product& product) {
                                                 gemm.addend.stride};
     operand_of(product, *epilogue, "beta") = {.value = scalar_of(gemm.beta, gemm.scalar)};
   }
-  if ((terms.number & kLtWithBias) == 0) return Why::none;
+  if ((terms.number & kLtAux) != 0) {
+    if (!gemm.aux.data || cuda::type_of_blas(gemm.aux.type) != c || is_fp8(c))
+      return Why::described;
+    operand_of(product, *epilogue, "aux") = {gemm.aux.data, gemm.aux.ld, gemm.aux.stride};
+  }
+  if ((terms.number & (kLtWithBias | kLtBiasGradient)) == 0) return Why::none;
   const std::optional<DType> bias = cuda::type_of_blas(gemm.bias.type);
   if (!bias || !gemm.bias.data) return Why::described;
   operand_of(product, *epilogue, "bias") = {gemm.bias.data, 0, gemm.bias.stride};
@@ -172,6 +177,7 @@ Why product_of(const Gemm& gemm, int math, Product& product) {
       gemm.k < 1 || gemm.batch < 1 || !gemm.alpha || !gemm.beta || !gemm.a.data || !gemm.b.data ||
       !gemm.c.data || gemm.a.stride < 0 || gemm.b.stride < 0 || gemm.c.stride < 0)
     return Why::arguments;
+  if (gemm.aux.data && (gemm.aux.ld < gemm.m || gemm.aux.stride < 0)) return Why::arguments;
   if (gemm.addend.data && (gemm.addend.ld < gemm.m || gemm.addend.stride < 0))
     return Why::arguments;
   if (gemm.algorithm != kAnyAlgorithm && gemm.algorithm != kAnyTensorAlgorithm)

@@ -57,6 +57,7 @@ struct Gemm {
   // The rest is cublasLt's.
   int epilogue = kLtNoEpilogue;   ///< a cublasLtEpilogue_t
   Matrix bias = {};               ///< of the epilogue: a column as long as those of C
+  Matrix aux = {};                ///< of the epilogue, as large as C; written, or read
   Matrix addend = {};             ///< what beta multiplies, unless that is C; beta is on the host
   const void* scale_a = nullptr;  ///< a factor in device memory
   const void* scale_b = nullptr;
@@ -66,7 +67,7 @@ struct Gemm {
 struct Product {
   Problem problem;
   Call call;  ///< without scalars, stream and operands
-  std::array<EpilogueOperand, 5> operands;
+  std::array<EpilogueOperand, 6> operands;
   std::size_t operand_count = 0;
 };
 

@@ -20,6 +20,7 @@ using Handle = void*;
 // Attributes, with the numbers of cublasLt's header.
 constexpr int kTransposeA = 3, kTransposeB = 4;   // CUBLASLT_MATMUL_DESC_TRANSA, _TRANSB
 constexpr int kEpilogue = 7, kBias = 8;           // CUBLASLT_MATMUL_DESC_EPILOGUE, _BIAS_POINTER
+constexpr int kAux = 11, kAuxLd = 12;             // CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, ..
 constexpr int kScaleA = 17, kScaleB = 18;         // CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, _B_
 constexpr int kFastSums = 25;                     // CUBLASLT_MATMUL_DESC_FAST_ACCUM
 constexpr int kBatchCount = 5, kBatchStride = 6;  // CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, ..
@@ -187,7 +188,7 @@ const EpilogueOperand* LoadedCublasLt::operand(const Call& call, const char* nam
 
 void LoadedCublasLt::set_operands(const Call& call) {
   for (const auto& [name, attribute] :
-       {std::pair{"bias", kBias}, {"scale_a", kScaleA}, {"scale_b", kScaleB}}) {
+       {std::pair{"bias", kBias}, {"scale_a", kScaleA}, {"scale_b", kScaleB}, {"aux", kAux}}) {
     const EpilogueOperand* const bound = operand(call, name);
     if (!bound) continue;
     if (!bound->data)
@@ -195,6 +196,9 @@ void LoadedCublasLt::set_operands(const Call& call) {
     api_.check(api_.set_of_product(product_.get(), attribute,
                                    static_cast<const void*>(&bound->data), sizeof bound->data),
                "telling cublasLt where the epilogue's operands are");
+    if (attribute == kAux)
+      api_.check(api_.set_of_product(product_.get(), kAuxLd, &bound->ld, sizeof bound->ld),
+                 "telling cublasLt how the epilogue's matrix is stored");
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tilewise/error.hpp"
@@ -37,14 +38,32 @@ std::string why_neither(const Problem& problem) {
   return "";
 }
 
+// The derivative of gelu_tanh() at `z`, and what it needs.
+constexpr std::string_view kOfGelu =
+    "z = aux[i,j]; t = tanh(0.7978845608028654 * (z + 0.044715 * z * z * z)); "
+    "of_gelu = 0.5 * (1 + t) + 0.5 * z * (1 - t * t) * 0.7978845608028654 * "
+    "(1 + 0.134145 * z * z); ";
+
 std::string text_of(const LtEpilogue& terms) {
   std::string sum = "acc";
   if (terms.scale_a) sum += " * scale_a";
   if (terms.scale_b) sum += " * scale_b";
   if (terms.addend) sum += " + beta * addend[i,j]";
   if ((terms.number & kLtWithBias) != 0) sum += " + bias[j]";
-  if ((terms.number & kLtRelu) != 0) return "relu(" + sum + ")";
-  return (terms.number & kLtGelu) != 0 ? "gelu_tanh(" + sum + ")" : sum;
+  switch (terms.number & ~kLtWithBias) {
+    case kLtRelu:
+      return "relu(" + sum + ")";
+    case kLtGelu:
+      return "gelu_tanh(" + sum + ")";
+    case kLtGeluAux:
+      return "x = " + sum + "; aux[i,j] = x; gelu_tanh(x)";
+    case kLtOfGelu:
+      return std::string(kOfGelu) + "(" + sum + ") * of_gelu";
+    case kLtOfGeluAndBias:
+      return std::string(kOfGelu) + "d = (" + sum + ") * of_gelu; bias[j] = sum(d); d";
+    default:
+      return sum;
+  }
 }
 
 struct KnownEpilogue {
@@ -53,8 +72,16 @@ struct KnownEpilogue {
 };
 
 // Without an epilogue first.
-constexpr std::array kLtNumbers{
-    kLtNoEpilogue, kLtRelu, kLtGelu, kLtWithBias, kLtRelu | kLtWithBias, kLtGelu | kLtWithBias};
+constexpr std::array kLtNumbers{kLtNoEpilogue,
+                                kLtRelu,
+                                kLtGelu,
+                                kLtWithBias,
+                                kLtRelu | kLtWithBias,
+                                kLtGelu | kLtWithBias,
+                                kLtGeluAux,
+                                kLtGeluAux | kLtWithBias,
+                                kLtOfGelu,
+                                kLtOfGeluAndBias};
 
 /// All but the first, which computes nothing. Never destroyed: the drop-in is used until the end.
 const std::vector<KnownEpilogue>& known_epilogues() {

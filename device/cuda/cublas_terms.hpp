@@ -30,11 +30,15 @@ struct BlasTerms {
 /// product_kinds().
 BlasTerms blas_terms(const Problem& problem, CublasMath math = CublasMath::default_);
 
-// cublasLtEpilogue_t: one of these, or one of the first two with a bias. GELU is that by tanh.
-inline constexpr int kLtNoEpilogue = 1, kLtRelu = 2, kLtWithBias = 4, kLtGelu = 32;
+// cublasLtEpilogue_t. ReLU and GELU (that by tanh) may have a bias. GELU may also store its
+// argument; kLtOfGelu is its derivative at that argument times the product, perhaps with the sum
+// over D's columns, in the place of the bias.
+inline constexpr int kLtNoEpilogue = 1, kLtRelu = 2, kLtWithBias = 4, kLtGelu = 32, kLtAux = 128,
+                     kLtGeluAux = kLtGelu | kLtAux, kLtBiasGradient = 16, kLtOfGelu = 64 | kLtAux,
+                     kLtOfGeluAndBias = kLtOfGelu | kLtBiasGradient;
 
 /// What cublasLt computes after a product, apart from alpha, and beta where C is D. As an
-/// Epilogue its operands are named scale_a, scale_b, beta, addend and bias.
+/// Epilogue its operands are named scale_a, scale_b, beta, addend, bias and aux.
 struct LtEpilogue {
   int number = kLtNoEpilogue;             ///< a cublasLtEpilogue_t
   bool scale_a = false, scale_b = false;  ///< factors in device memory

@@ -128,6 +128,9 @@ TEST(CublasTerms, EpiloguesOfCublasLtAreFoundByTheirArithmetic) {
   EXPECT_EQ(of("acc * s * t + b[j]"), (LtEpilogue{kLtWithBias, true, true}));
   EXPECT_EQ(of("acc + 1 * c[i,j]"), std::nullopt);
   EXPECT_EQ(of("relu(acc + x * c[i,j])"), (LtEpilogue{kLtRelu, false, false, true}));
+  EXPECT_EQ(of("x = acc + b[j]; before[i,j] = x; gelu_tanh(x)"),
+            (LtEpilogue{kLtGeluAux | kLtWithBias}));
+  EXPECT_EQ(of("x = acc + b[j]; before[i,j] = x; gelu(x)"), std::nullopt);
   EXPECT_EQ(of("acc + b[i]"), std::nullopt);
   EXPECT_EQ(of("gelu(acc)"), std::nullopt);  // by erf
   EXPECT_EQ(epilogue_of({}), nullptr);

@@ -78,6 +78,9 @@ struct RandomCall {
   int epilogue = kLtNoEpilogue;
   Operand bias;  ///< one column, for an epilogue with a bias
   bool states_bias_type = false;
+  Operand aux;  ///< of an epilogue that has one
+  bool writes_aux() const { return (epilogue & kLtAux) != 0 && (epilogue & kLtGelu) != 0; }
+  bool writes_bias() const { return (epilogue & kLtBiasGradient) != 0; }
   std::int64_t scales_at = -1;  ///< offset of the factors of A and B; below 0: none
   int multiprocessors = 0;
   std::size_t stream = 0;
@@ -131,11 +134,16 @@ using LtMatmul = Status(Handle, const LtProduct*, const void*, const void*, cons
                         const void*, const LtMatrix*, const void*, const void*, const LtMatrix*,
                         void*, const LtMatrix*, const void*, void*, std::size_t, CUstream_st*);
 
+/// The memory of the calls.
+struct Memory {
+  std::byte* operands;
+  std::byte* results;
+};
+
 /// cublasLt's descriptors of a call. Empty if cublasLt refuses one.
 class Described {
  public:
-  /// `operands`: the memory of bias and scales.
-  Described(const Functions& cublas, const RandomCall& call, const std::byte* operands)
+  Described(const Functions& cublas, const RandomCall& call, const Memory& memory)
       : cublas_(cublas) {
     using Set = Status(LtProduct*, int, const void*, std::size_t);
     const auto create = cublas.get<Status(LtProduct**, int, int)>("cublasLtMatmulDescCreate");
@@ -148,14 +156,21 @@ class Described {
       set(kLtTransB, std::int32_t{call.op_b});
       if (call.scalars_at >= 0) set(kLtPointerMode, std::int32_t{kPointersOnDevice});
       if (call.scales_at >= 0) {
-        set(kLtScaleA, static_cast<const void*>(operands + call.scales_at));
-        set(kLtScaleB, static_cast<const void*>(operands + call.scales_at + 16));
+        set(kLtScaleA, static_cast<const void*>(memory.operands + call.scales_at));
+        set(kLtScaleB, static_cast<const void*>(memory.operands + call.scales_at + 16));
       }
       if (call.kind->fast_sums) set(kLtFastSums, std::int8_t{1});
       if (call.epilogue != kLtNoEpilogue)
         set(kLtEpilogue, static_cast<std::uint32_t>(call.epilogue));
-      if ((call.epilogue & kLtWithBias) != 0) {
-        set(kLtBias, static_cast<const void*>(operands + call.bias.at));
+      if ((call.epilogue & kLtAux) != 0 && call.epilogue != kLtDrelu) {
+        std::byte* const from = call.writes_aux() ? memory.results : memory.operands;
+        set(kLtAuxPointer, static_cast<const void*>(from + call.aux.at));
+        set(kLtAuxLd, call.aux.ld);
+        if (call.batch > 1) set(kLtAuxStride, call.aux.stride);
+      }
+      if ((call.epilogue & (kLtWithBias | kLtBiasGradient)) != 0) {
+        std::byte* const from = call.writes_bias() ? memory.results : memory.operands;
+        set(kLtBias, static_cast<const void*>(from + call.bias.at));
         if (call.states_bias_type) set(kLtBiasType, std::int32_t{call.bias.type});
         if (call.batch > 1) set(kLtBiasStride, call.bias.stride);
       }
@@ -194,12 +209,6 @@ class Described {
     return made;
   }
   const Functions& cublas_;
-};
-
-/// The memory of the calls.
-struct Memory {
-  std::byte* operands;
-  std::byte* results;
 };
 
 /// Calls one library's functions with a handle. `described`: the descriptors of a call of Form::lt.

@@ -123,8 +123,9 @@ class RandomCalls : public testing::Test {
   void spoil(RandomCall& call);
   void run(const std::vector<RandomCall>& calls, int first);
   void call_both(const RandomCall& call, const std::string& what, bool& compared);
-  void compare_result(const RandomCall& call, const std::byte* theirs, const std::byte* mine,
-                      const std::string& what);
+  /// `x`: C, or a further result.
+  void compare_result(const RandomCall& call, const Operand& x, const std::byte* theirs,
+                      const std::byte* mine, const std::string& what);
 
   std::mt19937 generator_{1};
   std::map<std::pair<int, int>, std::vector<std::byte>> numbers_;  // by type and largest number
@@ -174,8 +175,10 @@ inline Shape RandomCalls::draw_shape(int most) {
   shape.batch = one_in(4) ? draw(2, 4) : 1;
   const DType result = dtype(kind.result);
   if (!is_integer(result) && result != DType::f64 && !is_fp8(dtype(kind.operand)))
-    shape.epilogue = std::array{kLtRelu, kLtWithBias, kLtRelu | kLtWithBias, kLtGelu | kLtWithBias,
-                                kLtNoEpilogue}[static_cast<std::size_t>(draw(0, 4))];
+    shape.epilogue =
+        std::array{kLtRelu,         kLtWithBias,   kLtRelu | kLtWithBias,    kLtGelu | kLtWithBias,
+                   kLtGeluAux,      kLtNoEpilogue, kLtGeluAux | kLtWithBias, kLtOfGelu,
+                   kLtOfGeluAndBias}[static_cast<std::size_t>(draw(0, 8))];
   const bool added = !is_integer(result) && result != DType::f64 && !is_fp8(result);
   shape.apart = added && one_in(3);
   shape.scaled = is_fp8(dtype(kind.operand)) && added && one_in(2);
@@ -218,6 +221,7 @@ inline std::vector<Problem> RandomCalls::problems() const {
     Gemm with_epilogue = gemm;
     with_epilogue.epilogue = shape.epilogue;
     with_epilogue.bias = {gemm.c.data, kind.result, 0, 0};
+    with_epilogue.aux = gemm.c;
     if (shape.apart) with_epilogue.addend = gemm.c;
     if (shape.scaled) with_epilogue.scale_a = with_epilogue.scale_b = &one;
     for (const Gemm& either : {gemm, with_epilogue})
@@ -339,10 +343,17 @@ inline RandomCall RandomCalls::draw_call() {
         *operands_);
   place(call.b, shape.unit[1], call, kind.most_b, *operands_);
   place(call.c, shape.unit[2], call, beta == 0 && one_in(2) ? 0 : kind.most_b, *results_);
-  if ((call.epilogue & kLtWithBias) != 0) {
+  const auto place_part = [&](Operand& x, std::int64_t unit, bool written) {
+    place(x, unit, call, written ? 0 : kind.most_b, written ? *results_ : *operands_);
+  };
+  if ((call.epilogue & (kLtWithBias | kLtBiasGradient)) != 0) {
     call.bias = {.type = kind.result, .rows = call.m, .columns = 1};
     call.states_bias_type = one_in(2);
-    place(call.bias, 16, call, kind.most_b, *operands_);
+    place_part(call.bias, 16, call.writes_bias());
+  }
+  if ((call.epilogue & kLtAux) != 0) {
+    call.aux = {.type = kind.result, .rows = call.m, .columns = call.n};
+    place_part(call.aux, 8, call.writes_aux());
   }
   call.addend = call.c;
   const bool other_type = is_fp8(dtype(kind.result));
@@ -378,16 +389,19 @@ inline void RandomCalls::call_both(const RandomCall& call, const std::string& wh
   set("cublasSetMathMode", call.math);
   set("cublasSetPointerMode_v2", call.scalars_at < 0 ? kPointersOnHost : 1);
   set("cublasSetSmCountTarget", call.multiprocessors);
-  std::optional<Described> described;
-  if (call.form == Form::lt)
-    described.emplace(cublas_, call, static_cast<std::byte*>(on_device_.data()));
-  if (described && !described->is_whole()) return;  // cublasLt refuses a descriptor
+  bool is_whole = true;
   const auto multiply = [&](const Functions& from, const DeviceBuffer& results) {
     const Memory memory{static_cast<std::byte*>(on_device_.data()),
                         static_cast<std::byte*>(results.data())};
+    std::optional<Described> described;
+    if (call.form == Form::lt) described.emplace(cublas_, call, memory);
+    is_whole = !described || described->is_whole();
+    if (!is_whole) return kSuccess;
     return Caller(from, handle_, call, memory).multiply(described ? &*described : nullptr, stream);
   };
-  const Status theirs = multiply(cublas_, theirs_), mine = multiply(ours_, mine_);
+  const Status theirs = multiply(cublas_, theirs_);
+  if (!is_whole) return;  // cublasLt refuses a descriptor
+  const Status mine = multiply(ours_, mine_);
   answered_ += call.answered;
   // Products that cuBLAS does not support were never measured with it; they are answered only here.
   constexpr Status kNotSupported = 15;
@@ -399,8 +413,9 @@ inline void RandomCalls::call_both(const RandomCall& call, const std::string& wh
   }
 }
 
-inline void RandomCalls::compare_result(const RandomCall& call, const std::byte* theirs,
-                                        const std::byte* mine, const std::string& what) {
+inline void RandomCalls::compare_result(const RandomCall& call, const Operand& result,
+                                        const std::byte* theirs, const std::byte* mine,
+                                        const std::string& what) {
   // cublasLt accepts a C whose columns overlap, with undefined contents.
   if (call.c.ld < call.c.line()) return;
   const DType type = dtype(call.kind->result);
@@ -411,21 +426,29 @@ inline void RandomCalls::compare_result(const RandomCall& call, const std::byte*
   const double alpha = to_double(dtype(call.kind->scalar), call.alpha.data());
   const double partial = 16 * std::sqrt(static_cast<double>(call.k)) * std::abs(alpha) *
                          (call.kind->compute == kCompute16 ? 4 : 1);
-  const std::int64_t bytes = bytes_of(type), first = call.c.at / 256 * 256;
+  // cublasLt's GELU is an approximation of tanh's, and a gradient of the bias adds such elements.
+  const bool is_sum = &result == &call.bias, is_derivative = (call.epilogue & 64) != 0;
+  const double of_gelu = is_derivative || (call.epilogue & kLtGelu) != 0 ? 1e-2 : 0;
+  const double of_sum =
+      is_sum ? (unit + of_gelu) * partial * std::sqrt(static_cast<double>(call.n)) : 0;
+  const std::int64_t bytes = bytes_of(type), first = result.at / 256 * 256;
   const std::int64_t last =
-      call.c.at + bytes * ((std::max<std::int64_t>(call.batch, 0) + 1) * call.c.stride +
-                           call.c.ld * (call.c.lines() + 1));
+      result.at + bytes * ((std::max<std::int64_t>(call.batch, 0) + 1) * result.stride +
+                           result.ld * (result.lines() + 1));
   if (std::memcmp(theirs + first, mine + first, static_cast<std::size_t>(last - first)) == 0)
     return;
-  for (std::int64_t at = first + (call.c.at - first) % bytes; at + bytes <= last; at += bytes) {
+  for (std::int64_t at = first + (result.at - first) % bytes; at + bytes <= last; at += bytes) {
     if (std::memcmp(theirs + at, mine + at, static_cast<std::size_t>(bytes)) == 0) continue;
     const double x = to_double(type, theirs + at), y = to_double(type, mine + at);
-    // cublasLt's GELU is an approximation of tanh's.
-    const double of_gelu = (call.epilogue & kLtGelu) != 0 ? 1e-2 * std::max(1.0, std::abs(x)) : 0;
-    if (x == y || (std::isnan(x) && std::isnan(y)) ||
-        std::abs(x - y) <= unit * (2 * std::abs(x) + partial) + of_gelu)
-      continue;
-    ADD_FAILURE() << what << " at " << (at - call.c.at) / bytes << ": " << x << " and " << y;
+    const double allowed =
+        unit * (2 * std::abs(x) + partial) + of_sum +
+        of_gelu * (std::max(1.0, std::abs(x)) + (is_derivative ? partial / 16 : 0));
+    if (x == y || (std::isnan(x) && std::isnan(y)) || std::abs(x - y) <= allowed) continue;
+    ADD_FAILURE() << what
+                  << (is_sum                 ? ": sum"
+                      : &result == &call.aux ? ": aux"
+                                             : "")
+                  << " at " << (at - result.at) / bytes << ": " << x << " and " << y;
     ++failed_;
     return;
   }
@@ -454,7 +477,10 @@ inline void RandomCalls::run(const std::vector<RandomCall>& calls, int first) {
   device_->synchronize(nullptr);
   for (std::size_t i = 0; i < calls.size() && failed_ <= kMostFailed; ++i) {
     if (!compared[i]) continue;
-    compare_result(calls[i], theirs.data(), mine.data(), texts[i]);
+    const RandomCall& call = calls[i];
+    compare_result(call, call.c, theirs.data(), mine.data(), texts[i]);
+    if (call.writes_aux()) compare_result(call, call.aux, theirs.data(), mine.data(), texts[i]);
+    if (call.writes_bias()) compare_result(call, call.bias, theirs.data(), mine.data(), texts[i]);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "drop_in/abi.hpp"
 #include "drop_in/product.hpp"
@@ -75,8 +76,22 @@ double scale_of(const void* factor) {
   return factor ? to_double(DType::f32, static_cast<const char*>(factor)) : 1;
 }
 
+char* aux_at(const Gemm& gemm, std::int64_t of, std::int64_t row, std::int64_t column) {
+  return static_cast<char*>(const_cast<void*>(gemm.aux.data)) +
+         (of * gemm.aux.stride + column * gemm.aux.ld + row) * bytes_of(element(gemm.c.type));
+}
+
+double gelu(double x) {
+  return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+}
+double of_gelu(double x) {
+  const double t = std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x));
+  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * 0.7978845608028654 * (1 + 0.134145 * x * x);
+}
+
 /// An epilogue of cublasLt.
-double after(const Gemm& gemm, double value, std::int64_t of, std::int64_t row) {
+double after(const Gemm& gemm, double value, std::int64_t of, std::int64_t row,
+             std::int64_t column) {
   if ((gemm.epilogue & kLtWithBias) != 0) {
     const DType type = element(gemm.bias.type < 0 ? gemm.c.type : gemm.bias.type);
     value += to_double(type, static_cast<const char*>(gemm.bias.data) +
@@ -84,9 +99,11 @@ double after(const Gemm& gemm, double value, std::int64_t of, std::int64_t row) 
   }
   const int activation = gemm.epilogue & ~kLtWithBias;
   if (activation == kLtRelu) return std::max(value, 0.0);
-  if (activation != kLtGelu) return value;
-  return 0.5 * value *
-         (1 + std::tanh(0.7978845608028654 * (value + 0.044715 * value * value * value)));
+  const DType type = element(gemm.c.type);
+  if (activation == kLtGeluAux) from_double(type, value, aux_at(gemm, of, row, column));
+  if (activation == kLtOfGelu || activation == kLtOfGeluAndBias)
+    return value * of_gelu(to_double(type, aux_at(gemm, of, row, column)));
+  return (activation & kLtGelu) != 0 ? gelu(value) : value;
 }
 
 bool is_refused(const Gemm& gemm, std::int64_t least_a, std::int64_t least_b,
@@ -102,7 +119,8 @@ Status multiply(const FullProduct& product) {
   const Gemm& gemm = product.gemm;
   const double alpha = to_double(element(gemm.scalar), gemm.alpha);
   const double beta = to_double(element(gemm.scalar), gemm.beta);
-  for (std::int64_t of = 0; of < gemm.batch; ++of)
+  for (std::int64_t of = 0; of < gemm.batch; ++of) {
+    std::vector<double> gradients(static_cast<std::size_t>(gemm.m));
     for (std::int64_t j = 0; j < gemm.n; ++j)
       for (std::int64_t i = 0; i < gemm.m; ++i) {
         double sum = 0;
@@ -112,10 +130,18 @@ Status multiply(const FullProduct& product) {
                    (gemm.op_b ? at(product.b, of, j, p) : at(product.b, of, p, j));
         double value = alpha * sum * scale_of(gemm.scale_a) * scale_of(gemm.scale_b);
         if (beta != 0) value += beta * at(product.addend, of, i, j);
-        value = after(gemm, value, of, i);
+        value = after(gemm, value, of, i, j);
+        gradients[static_cast<std::size_t>(i)] += value;
         auto* d = static_cast<char*>(const_cast<void*>(gemm.c.data));
         from_double(element(gemm.c.type), value, d + offset_in(product.d, of, i, j));
       }
+    if ((gemm.epilogue & kLtBiasGradient) == 0 || !gemm.bias.data) continue;
+    const DType type = element(gemm.bias.type < 0 ? gemm.c.type : gemm.bias.type);
+    for (std::int64_t i = 0; i < gemm.m; ++i)
+      from_double(type, gradients[static_cast<std::size_t>(i)],
+                  static_cast<char*>(const_cast<void*>(gemm.bias.data)) +
+                      (of * gemm.bias.stride + i) * bytes_of(type));
+  }
   return kSuccess;
 }
 
@@ -328,7 +354,7 @@ FAKE Status cublasLtMatmulDescCreate(LtProduct** made, int compute, int scalar) 
   (*made)->data[kLtScaleType] = static_cast<std::uint64_t>(scalar);
   (*made)->data[kLtFill] = kLtFullFill;
   (*made)->data[kLtEpilogue] = kLtNoEpilogue;
-  (*made)->data[kLtBiasType] = static_cast<std::uint64_t>(-1);
+  (*made)->data[kLtBiasType] = (*made)->data[kLtAuxType] = static_cast<std::uint64_t>(-1);
   return kSuccess;
 }
 FAKE Status cublasLtMatmulDescDestroy(LtProduct* product) {
@@ -374,6 +400,8 @@ FAKE Status cublasLtMatmul(Handle handle, const LtProduct* said, const void* alp
   gemm.epilogue = whole(said, kLtEpilogue);
   gemm.bias = {reinterpret_cast<const void*>(said->data[kLtBias]), whole(said, kLtBiasType), 0,
                number(said, kLtBiasStride)};
+  gemm.aux = {reinterpret_cast<const void*>(said->data[kLtAuxPointer]), whole(said, kLtAuxType),
+              number(said, kLtAuxLd), number(said, kLtAuxStride)};
   gemm.op_a = whole(said, kLtTransA), gemm.op_b = whole(said, kLtTransB);
   gemm.m = number(d_matrix, kLtRows), gemm.n = number(d_matrix, kLtColumns);
   gemm.k = number(a_matrix, gemm.op_a ? kLtRows : kLtColumns);
