@@ -21,6 +21,7 @@ namespace {
 struct Options {
   bench::ContestOptions contest;
   std::string kinds = "f32", shapes = "bench/shapes/public.csv", list, only;
+  std::vector<std::string> epilogues;
   double peak_tflops = 0, copy_tbps = 0;
   bool warm = false, json = false;
 };
@@ -41,6 +42,9 @@ void declare(CLI::App& app, Options& options) {
       ->excludes(shapes);
   app.add_option("--only", options.only,
                  "shapes of the file to take: nt, 4096, 8x4096x4096, nt:8x4096x4096, 32*64");
+  app.add_option("--epilogue", options.epilogues,
+                 "of each shape, beside the product without it; several: one row each")
+      ->type_name("TEXT");
   app.add_flag("--warm", options.warm, "leave operands in the L2 (else they come from memory)");
   app.add_option("--rounds", options.contest.rounds, "of the race, about 10 ms a column each")
       ->check(CLI::Range(1, 1000))
@@ -60,6 +64,7 @@ void declare(CLI::App& app, Options& options) {
       "Examples:\n"
       "  compare --db winners.db --only nn:4096,nt --rounds 31\n"
       "  compare --db winners.db --types all --list 1024,nt:8x4096x4096\n"
+      "  compare --db winners.db --types bf16 --list nt:4096 --epilogue 'acc + bias[j]'\n"
       "  bench/record.py h200_bf16 -- build/bench/compare --db winners.db --types bf16 --json");
 }
 
@@ -101,10 +106,13 @@ bench::Section measure(bench::Contest& contest, const ProductKind& kind,
   section.kind = &kind;
   section.rates = bench::rates_for(contest.device().info(), kind, options.peak_tflops * 1e12,
                                    options.copy_tbps * 1e12);
-  for (const Problem& problem : bench::of_kind(shapes, kind)) {
+  for (const Problem& problem :
+       bench::with_epilogues(bench::of_kind(shapes, kind), options.epilogues)) {
     if (interrupted) break;
     section.rows.push_back(contest.run(problem));
-    std::cerr << bench::progress_text(section.rows.back(), section.rows.size(), shapes.size())
+    std::cerr << bench::progress_text(
+                     section.rows.back(), section.rows.size(),
+                     shapes.size() * std::max<std::size_t>(1, options.epilogues.size()))
               << '\n';
   }
   return section;

@@ -1,6 +1,7 @@
 #include "bench/compare/contest.hpp"
 
 #include <limits>
+#include <optional>
 
 #include "device/machines.hpp"
 #include "matmul/executable.hpp"
@@ -73,7 +74,8 @@ bool admit(Column& column, const Comparison& found) {
   column.error_ratio = found.error_ratio;
   column.normwise_error = found.normwise_error;
   if (found.ok) return true;
-  const bool forgiven = column.player != Player::tuned && found.error_ratio <= kForgiven;
+  const bool ours = column.player == Player::tuned || column.player == Player::bare;
+  const bool forgiven = !ours && found.error_ratio <= kForgiven;
   append(column.detail,
          (forgiven ? "beyond the bound, timed all the same: " : "wrong result: ") + found.worst);
   return forgiven;
@@ -95,6 +97,7 @@ Row Contest::run(const Problem& problem) {
   Row row;
   row.problem = problem;
   for (const Player player : kPlayers) row.columns.emplace_back().player = player;
+  if (problem.epilogue) row.columns.emplace_back().player = Player::bare;
   try {
     measure(row);
   } catch (const std::exception& error) {
@@ -111,8 +114,14 @@ void Contest::measure(Row& row) {
   row.strict_f32_error = reference.strict_f32_error();
   std::vector<Enqueue> players;
   std::vector<Column*> places;
-  for (const Contestant& contestant : contestants(row, buffers)) {
-    if (!may_compete(row, contestant, reference, buffers.calls().front())) continue;
+  Problem bare = problem;
+  bare.epilogue = nullptr;
+  std::optional<Reference> of_bare;
+  if (problem.epilogue) of_bare = Reference::compute(bare, 1, 0, kReferenceLimits);
+  for (const Contestant& contestant : contestants(row, bare, buffers)) {
+    const bool is_bare = contestant.column->player == Player::bare;
+    if (!may_compete(row, contestant, is_bare ? *of_bare : reference, buffers.calls().front()))
+      continue;
     players.push_back(contestant.enqueue);
     places.push_back(contestant.column);
   }
@@ -125,6 +134,9 @@ void Contest::measure(Row& row) {
 bool Contest::prepare(Row& row) {
   try {
     multiply_.prepare(row.problem);
+    Problem bare = row.problem;
+    bare.epilogue = nullptr;
+    if (row.problem.epilogue) multiply_.prepare(bare);
     row.resolution = resolution_of(multiply_, row.problem);
     return true;
   } catch (const Error& error) {
@@ -150,7 +162,8 @@ bool Contest::may_compete(Row& row, const Contestant& contestant, const Referenc
   return admitted;
 }
 
-std::vector<Contest::Contestant> Contest::contestants(Row& row, const TimingBuffers& buffers) {
+std::vector<Contest::Contestant> Contest::contestants(Row& row, const Problem& bare,
+                                                      const TimingBuffers& buffers) {
   const Problem& problem = row.problem;
   std::vector<Contestant> made;
   if (prepare(row))
@@ -171,6 +184,12 @@ std::vector<Contest::Contestant> Contest::contestants(Row& row, const TimingBuff
     made.push_back(
         {&row.columns[3], [this, best](const Call& call) { lt_->multiply(best, call); }});
   }
+  if (problem.epilogue)
+    made.push_back({&row.columns[4], [this, &bare](const Call& call) {
+                      Call without = call;
+                      without.operands = {};
+                      multiply_(bare, without);
+                    }});
   return made;
 }
 

@@ -53,7 +53,8 @@ class Contest {
   bool prepare(Row& row);
   bool may_compete(Row& row, const Contestant& contestant, const Reference& reference,
                    const Call& call);
-  std::vector<Contestant> contestants(Row& row, const TimingBuffers& buffers);
+  /// `bare`: the row's problem without its epilogue; valid as long as the contestants.
+  std::vector<Contestant> contestants(Row& row, const Problem& bare, const TimingBuffers& buffers);
   int best_of_lt(const Problem& problem, const TimingBuffers& buffers, Column& column);
 
   const ContestOptions options_;

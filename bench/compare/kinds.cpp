@@ -36,4 +36,14 @@ std::vector<Problem> of_kind(std::vector<Problem> problems, const ProductKind& k
 
 std::string rate_unit(const ProductKind& kind) { return is_integer(kind.a) ? "TOP/s" : "TFLOP/s"; }
 
+std::vector<Problem> with_epilogues(const std::vector<Problem>& problems,
+                                    const std::vector<std::string>& epilogues) {
+  if (epilogues.empty()) return problems;
+  std::vector<Problem> made;
+  for (const Problem& problem : problems)
+    for (const std::string& text : epilogues)
+      set_epilogue(made.emplace_back(problem), Epilogue(text));
+  return made;
+}
+
 }  // namespace tilewise::bench

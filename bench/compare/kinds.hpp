@@ -18,4 +18,9 @@ std::vector<Problem> of_kind(std::vector<Problem> problems, const ProductKind& k
 /// "TFLOP/s", or "TOP/s" for integers.
 std::string rate_unit(const ProductKind& kind);
 
+/// Each problem with each of these epilogues; without any the problems themselves. Throws
+/// Error(invalid_argument).
+std::vector<Problem> with_epilogues(const std::vector<Problem>& problems,
+                                    const std::vector<std::string>& epilogues);
+
 }  // namespace tilewise::bench

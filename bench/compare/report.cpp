@@ -41,6 +41,17 @@ std::string host_cell(const Measurement* time) {
   return time && time->host_us > 0 ? number(time->host_us, 1) : "-";
 }
 
+std::string remark_of(const Row& row) {
+  std::string text = row.resolution.stale ? "stale" : "";
+  if (!row.problem.epilogue) return text;
+  text += (text.empty() ? "" : ", ") + epilogue_text(row.problem);
+  const std::optional<double> over = over_bare(row);
+  if (over)
+    text += ": " + number(*over, 3) + "x of " + time_cell(time_of(row, Player::bare)) +
+            " us without it";
+  return text;
+}
+
 std::vector<std::string> cells_of(const Row& row, const Rates& rates) {
   const Measurement* ours = time_of(row, Player::tuned);
   const std::optional<double> ratio = ratio_of(row);
@@ -58,7 +69,7 @@ std::vector<std::string> cells_of(const Row& row, const Rates& rates) {
           ours && floor > 0 ? number(ours->median_us / floor, 2) + "x" : "-",
           host_cell(ours),
           host_cell(time_of(row, Player::cublas)),
-          row.resolution.stale ? "stale" : ""};
+          remark_of(row)};
 }
 
 std::string compared_text(const Summary& summary) {
@@ -149,6 +160,7 @@ Json row_json(const Row& row, const Rates& rates) {
   json["floor_us"] = positive_or_null(floor);
   json["over_floor"] = ours && floor > 0 ? Json(ours->median_us / floor) : Json(nullptr);
   json["error_over_strict"] = or_null(error_over_strict(row));
+  if (row.problem.epilogue) json["over_bare"] = or_null(over_bare(row));
   json["error"] = row.error.empty() ? Json(nullptr) : Json(row.error);
   return json;
 }

@@ -62,6 +62,8 @@ std::string_view to_string(Player player) {
       return "cublas_pedantic";
     case Player::cublas_lt:
       return "cublas_lt_best";
+    case Player::bare:
+      return "bare";
   }
   return "unknown";
 }
@@ -86,6 +88,13 @@ std::optional<double> ratio_of(const Row& row) {
   const Measurement* theirs = better_cublas(row);
   if (!ours || !theirs || !(ours->median_us > 0)) return std::nullopt;
   return theirs->median_us / ours->median_us;
+}
+
+std::optional<double> over_bare(const Row& row) {
+  const Measurement* ours = time_of(row, Player::tuned);
+  const Measurement* bare = time_of(row, Player::bare);
+  if (!ours || !bare || !(bare->median_us > 0)) return std::nullopt;
+  return ours->median_us / bare->median_us;
 }
 
 std::optional<double> error_over_strict(const Row& row) {

@@ -10,11 +10,12 @@
 /// The results of compare and figures computed from them, as plain values.
 namespace tilewise::bench {
 
-/// The contestants, in the order of the table.
-enum class Player { tuned, cublas, cublas_pedantic, cublas_lt };
+/// The contestants, in the order of the table. `bare` is ours without the problem's epilogue.
+enum class Player { tuned, cublas, cublas_pedantic, cublas_lt, bare };
+/// Those that every problem has.
 inline constexpr Player kPlayers[] = {Player::tuned, Player::cublas, Player::cublas_pedantic,
                                       Player::cublas_lt};
-/// "tuned", "cublas", "cublas_pedantic", "cublas_lt_best".
+/// "tuned", "cublas", "cublas_pedantic", "cublas_lt_best", "bare".
 std::string_view to_string(Player player);
 
 /// One player's result for one shape.
@@ -55,6 +56,8 @@ const Measurement* time_of(const Row& row, Player player);
 const Measurement* better_cublas(const Row& row);
 /// The better cuBLAS column's time over ours; above 1 ours is faster.
 std::optional<double> ratio_of(const Row& row);
+/// Our time over that of the product without the epilogue, if there is one.
+std::optional<double> over_bare(const Row& row);
 /// Our norm-wise error over that of strict f32 on the same data, for tf32 and f32x3.
 std::optional<double> error_over_strict(const Row& row);
 

@@ -131,6 +131,23 @@ TEST_F(ContestOnTheCpu, WinnersAndTheirNeighboursAreServedCheckedAndTimed) {
   EXPECT_EQ(contest.run(problem_of(34, 40, 17)).resolution.kind, MatchKind::predicted);
 }
 
+TEST_F(ContestOnTheCpu, AnEpilogueIsTimedBesideTheProductWithoutIt) {
+  store_winner(problem_of(33, 40, 17));
+  Contest contest(options_);
+  const std::vector<Problem> problems =
+      with_epilogues({problem_of(33, 40, 17)}, {"acc + bias[j]", "d = acc * s; g[j] = sum(d); d"});
+  ASSERT_EQ(problems.size(), 2U);
+  for (const Problem& problem : problems) {
+    const Row row = contest.run(problem);
+    EXPECT_EQ(row.error, "");
+    ASSERT_EQ(row.columns.back().player, Player::bare);
+    EXPECT_NE(time_of(row, Player::bare), nullptr);
+    EXPECT_GT(over_bare(row).value_or(0), 0);
+    EXPECT_FALSE(ratio_of(row).has_value()) << "the bare product is no product of cuBLAS";
+  }
+  EXPECT_FALSE(over_bare(contest.run(problem_of(33, 40, 17))).has_value());
+}
+
 TEST_F(ContestOnTheCpu, ColumnsOfLibrariesThatAreNotThereSayWhy) {
   store_winner(problem_of(8, 8, 8));
   Contest contest(options_);

@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "device/cuda/cublas_terms.hpp"
 #include "gpu_fixture.hpp"
 #include "tilewise/number.hpp"
 #include "vocabulary/problem.hpp"
@@ -298,6 +303,129 @@ TEST_F(CublasLtGpuTest, ABatchIsRight) {
   for (const ProductKind& kind : product_kinds()) {
     if (bytes_of(kind.a) == 1 || !has_type(kind)) continue;
     EXPECT_GT(check_all(problem_of(kind, Layout::tn, {32, 32, 48}, 5)), 0);
+  }
+}
+
+/// Their operands are whole numbers and GELU's arguments so large that it is the identity, or 0.
+TEST_F(CublasLtGpuTest, EpiloguesAreRight) {
+  struct Row {
+    const char* text;
+    double alpha, beta;
+    double (*value)(double acc, double bias, double addend);
+  };
+  constexpr Row kRows[] = {
+      {"acc + bias[j]", 2, -1, [](double acc, double bias, double) { return acc + bias; }},
+      {"relu(acc + bias[j])", 2, -1,
+       [](double acc, double bias, double) { return std::max(acc + bias, 0.0); }},
+      {"relu(acc)", 2, 0, [](double acc, double, double) { return std::max(acc, 0.0); }},
+      {"acc + beta * addend[i,j]", 2, 0,
+       [](double acc, double, double addend) { return acc + 3 * addend; }},
+      {"relu(acc + beta * addend[i,j] + bias[j])", 2, 0,
+       [](double acc, double bias, double addend) {
+         return std::max(acc + 3 * addend + bias, 0.0);
+       }},
+      {"gelu_tanh(acc + bias[j])", 4096, 0,
+       [](double acc, double bias, double) { return std::max(acc + bias, 0.0); }},
+      {"acc * scale_a * scale_b + bias[j]", 2, 0,
+       [](double acc, double bias, double) { return acc * 0.5 * 4 + bias; }}};
+  for (const auto& [operand, c] : {std::pair{DType::bf16, DType::bf16},
+                                   {DType::f16, DType::f32},
+                                   {DType::e4m3, DType::bf16}}) {
+    const ProductKind& kind = *find_product_kind(operand, c, MathMode::strict);
+    if (!has_type(kind)) continue;
+    for (const Row& row : kRows) {
+      const Epilogue epilogue(row.text);
+      Problem problem = problem_of(kind, Layout::nt, {128, 64, 96});
+      set_epilogue(problem, epilogue);
+      if (!cuda::why_not_cublas_lt(problem).empty()) continue;
+      Trial trial = make_trial(problem, row.alpha, row.beta, 0);
+      std::vector<double> bias = integers(problem.n, 3);
+      for (double& value : bias) value *= row.alpha;
+      const auto addend = integers(problem.m * problem.n, 1);
+      const auto on_device = [&](const std::vector<double>& values, DType type) {
+        return upload(stored(type, values));
+      };
+      const auto biases = on_device(bias, c), addends = on_device(addend, c),
+                 half = on_device({0.5}, DType::f32), four = on_device({4}, DType::f32);
+      std::vector<EpilogueOperand> operands;
+      for (const std::string& name : epilogue.names())
+        operands.push_back(name == "bias"      ? EpilogueOperand{biases.data()}
+                           : name == "addend"  ? EpilogueOperand{addends.data(), problem.n}
+                           : name == "beta"    ? EpilogueOperand{.value = 3}
+                           : name == "scale_a" ? EpilogueOperand{half.data()}
+                                               : EpilogueOperand{four.data()});
+      trial.call.operands = operands;
+      std::vector<double> expected =
+          reference(problem, trial.call, integers(problem.m * problem.k, 1),
+                    integers(problem.n * problem.k, 4), integers(problem.m * problem.n, 2));
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        expected[i] =
+            row.value(expected[i], bias[i % static_cast<std::size_t>(problem.n)], addend[i]);
+      trial.expected = stored(c, expected);
+      const int found = lt_->ask(problem, {&trial.call, 1}, 8);
+      int working = 0;
+      for (int candidate = 0; candidate < found; ++candidate) {
+        if (!refusal(candidate, trial.call).empty()) continue;
+        ++working;
+        expect_right(
+            problem, trial, [&](const Call& call) { lt_->multiply(candidate, call); },
+            "candidate " + std::to_string(candidate));
+      }
+      EXPECT_GT(working, 0) << to_string(problem);
+    }
+  }
+}
+
+TEST_F(CublasLtGpuTest, GelusArgumentAndItsDerivativeAreRight) {
+  const ProductKind& kind = *find_product_kind(DType::bf16, DType::bf16, MathMode::strict);
+  if (!has_type(kind)) GTEST_SKIP() << "no bf16";
+  for (const bool backward : {false, true}) {
+    const Epilogue epilogue = *cuda::epilogue_of(
+        {backward ? cuda::kLtOfGeluAndBias : cuda::kLtGeluAux | cuda::kLtWithBias});
+    Problem problem = problem_of(kind, Layout::nt, {128, 64, 96});
+    set_epilogue(problem, epilogue);
+    Trial trial = make_trial(problem, 4096, 0, 0);
+    const std::vector<double> product =
+        reference(problem, trial.call, integers(problem.m * problem.k, 1),
+                  integers(problem.n * problem.k, 4), integers(problem.m * problem.n, 2));
+    const auto n = static_cast<std::size_t>(problem.n);
+    // Backward: the derivative is 1 in even rows and 0 in odd ones.
+    std::vector<double> aux(product.size()), expected = product, vector = integers(problem.n, 3);
+    for (double& value : vector) value *= trial.call.alpha;
+    for (std::size_t i = 0; i < aux.size(); ++i) aux[i] = i / n % 2 == 0 ? 64 : -64;
+    if (backward) {
+      std::fill(vector.begin(), vector.end(), 0.0);
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        expected[i] = aux[i] > 0 ? product[i] : 0;
+        vector[i % n] += expected[i];
+      }
+    } else {
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        aux[i] = product[i] + vector[i % n];
+        expected[i] = std::max(aux[i], 0.0);
+      }
+    }
+    trial.expected = stored(kind.c, expected);
+    const std::vector<double> zeros(aux.size()), no_sums(n);
+    const DeviceBuffer matrix = upload(stored(kind.c, backward ? aux : zeros)),
+                       line = upload(stored(kind.c, backward ? no_sums : vector));
+    std::vector<EpilogueOperand> operands(epilogue.operands());
+    operands[epilogue.slot("aux")] = {matrix.data(), problem.n};
+    operands[epilogue.slot("bias")] = {line.data()};
+    trial.call.operands = operands;
+    ASSERT_GT(lt_->ask(problem, {&trial.call, 1}, 8), 0) << to_string(problem);
+    expect_right(
+        problem, trial, [&](const Call& call) { lt_->multiply(0, call); }, "first candidate");
+    const auto read_back = [&](const DeviceBuffer& from, std::size_t count) {
+      return values_of(kind.c, read<std::byte>(from.data(), count * 2));
+    };
+    if (backward) {
+      const std::vector<double> sums = read_back(line, n);
+      for (std::size_t j = 0; j < n; ++j)
+        EXPECT_NEAR(sums[j], vector[j], 0x1p-6 * std::abs(vector[j]) + 4096 * 16) << j;
+    } else {
+      EXPECT_EQ(read_back(matrix, aux.size()), values_of(kind.c, stored(kind.c, aux)));
+    }
   }
 }
 
