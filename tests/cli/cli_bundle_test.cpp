@@ -29,6 +29,24 @@ TEST_F(CliBundle, HoldsWhatASearchFound) {
   EXPECT_FALSE(stored.empty());
 }
 
+TEST_F(CliBundle, HoldsWhatASearchWithAnEpilogueFound) {
+  const std::string epilogue = "relu(acc + bias[j])";
+  ASSERT_EQ(run({"tune", "--device", "host", "--sizes", "33", "--budget", "600",
+                 "--max-evaluations", "3", "--templates", "naive", "--epilogue", epilogue})
+                .status,
+            0);
+  const Json json =
+      run({"bundle", "--sizes", "33", "--epilogue", epilogue, "-o", bundle(), "--json"}).json();
+  EXPECT_EQ(json.at("problems").at(0).at("match"), "exact");
+  EXPECT_EQ(json.at("compiled"), 0);
+  const Json stored = run({"query", "--db", bundle(), "--json"}).json();
+  EXPECT_THAT(stored.dump(), HasSubstr("\"epilogue\":\"relu((acc+p0[j]))\""));
+  // The product without it has another kernel.
+  const Json bare = run({"bundle", "--sizes", "33", "-o", bundle(), "--json"}).json();
+  EXPECT_EQ(bare.at("problems").at(0).at("match"), "predicted");
+  EXPECT_EQ(bare.at("compiled"), 1);
+}
+
 TEST_F(CliBundle, BadInputIsAnErrorAndWritesNothing) {
   EXPECT_EQ(run({"bundle", "--sizes", "33"}).status, 2) << "no file";
   EXPECT_NE(run({"bundle", "--sizes", "33", "-o", bundle()}).status, 0) << "no database";

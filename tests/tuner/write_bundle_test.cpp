@@ -88,6 +88,29 @@ TEST_F(WriteBundle, AProblemThatWasNotTunedIsServedByPrediction) {
   EXPECT_EQ(Database::open(path, OpenMode::read_only).winners(kH200).size(), 1U);
 }
 
+TEST_F(WriteBundle, OfAnEpilogueItHasTheKernelsWithIt) {
+  Problem problem = cube(512);
+  set_epilogue(problem, Epilogue("relu(acc + bias[j])"));
+  const auto expect_images = [&](MatchKind kind) {
+    const BundleResult result = write({{kH200}, {problem}, false});
+    ASSERT_THAT(result.problems, SizeIs(1));
+    EXPECT_EQ(result.problems[0].kind, kind);
+    const Database bundle = Database::open(path, OpenMode::read_only);
+    const Record stored = bundle.winners(kH200).front().record;
+    const Plan plan = plan_of(stored.candidate, problem, nominal_from_key(kH200));
+    ASSERT_FALSE(plan.steps.empty());
+    EXPECT_NE(plan.steps.back().kernel.epilogue, "");
+    for (const LaunchStep& step : plan.steps)
+      EXPECT_TRUE(
+          bundle.image(step.kernel, nominal_from_key(kH200).target, stored.launch_revision));
+  };
+  expect_images(MatchKind::predicted);  // by a record without it
+  Record tuned = record(512, 12);
+  tuned.problem = problem;
+  database.set_winner(database.add(tuned));
+  expect_images(MatchKind::exact);
+}
+
 TEST_F(WriteBundle, WithOtherSizesItHoldsAllWinnersOfTheTypes) {
   Record half = record(256, 5);
   half.problem.a.type = half.problem.b.type = half.problem.c.type = DType::f16;
