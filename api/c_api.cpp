@@ -133,7 +133,7 @@ static_assert(sizeof(tilewise_options) ==
 static_assert(sizeof(tilewise_problem) ==
               offsetof(tilewise_problem, epilogue) + sizeof(const tilewise_epilogue*));
 static_assert(sizeof(tilewise_call) ==
-              offsetof(tilewise_call, operand_count) + sizeof(std::int64_t));
+              offsetof(tilewise_call, workspace_bytes) + sizeof(std::int64_t));
 /// Larger than every version of a struct; a larger size is uninitialised memory.
 constexpr std::size_t kLargestStruct = 4096;
 
@@ -241,6 +241,7 @@ ReadCall::ReadCall(const tilewise_call* given) {
     return EpilogueOperand{one.data, one.ld, one.stride, one.value};
   });
   call.operands = {operands.data(), count};
+  call.workspace = x.workspace, call.workspace_bytes = x.workspace_bytes;
 }
 
 template <class Pack>

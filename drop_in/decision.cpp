@@ -127,7 +127,7 @@ Decision Answerer::decide(const Problem& problem) {
   // If an image is missing, another kernel serves the problem, and its time is not the one above.
   const Candidate serving = resolution_of(*matmul_, problem).candidate;
   if (!always_ && serving != chosen) decision.why = Why::unloaded;
-  decision.workspace = plan_of(serving, problem, stored_->device->info()).workspace_bytes > 0;
+  decision.workspace = plan_of(serving, problem, stored_->device->info()).workspace_bytes;
   return decision;
 }
 

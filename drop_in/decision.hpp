@@ -17,7 +17,7 @@ namespace tilewise::drop_in {
 struct Decision {
   Why why = Why::untuned;  ///< none: it is answered
   bool predicted = false;
-  bool workspace = false;       ///< the plan needs a workspace
+  std::int64_t workspace = 0;   ///< bytes that the plan needs
   double ours = 0, cublas = 0;  ///< 0: not known
 };
 

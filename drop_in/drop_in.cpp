@@ -135,8 +135,12 @@ DropIn::Outcome DropIn::consider(const Gemm& gemm, Circumstances& circumstances)
     if (why == Why::none && !set_scalars(gemm, circumstances.scalars_on_host, product))
       why = Why::scalars;
     if (why == Why::none && !circumstances.all_multiprocessors) why = Why::multiprocessors;
-    // A graph with nodes that allocate cannot be cloned; cuBLAS has its workspace already.
-    if (why == Why::none && entry->decision.workspace &&
+    // A graph with nodes that allocate cannot be cloned; cuBLAS has its workspace already. A batch
+    // that shares an operand may be served as one product, whose workspace is not known here.
+    const bool may_be_one =
+        product.problem.batch > 1 && (product.call.stride_a == 0 || product.call.stride_b == 0);
+    if (why == Why::none &&
+        (may_be_one || entry->decision.workspace > circumstances.workspace_bytes) &&
         entry->there->answerer->device().capturing(circumstances.stream))
       why = Why::capture;
     if (why != Why::none) {
@@ -145,6 +149,8 @@ DropIn::Outcome DropIn::consider(const Gemm& gemm, Circumstances& circumstances)
       return {false, why == Why::recording ? entry : nullptr};
     }
     product.call.stream = circumstances.stream;
+    product.call.workspace = circumstances.workspace;
+    product.call.workspace_bytes = circumstances.workspace_bytes;
     product.call.operands = {product.operands.data(), product.operand_count};
     if (entry->there->failed.load(kRelaxed)) return pass(Why::off);
     entry->there->answerer->multiply(product.problem, product.call);

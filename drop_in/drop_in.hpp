@@ -24,6 +24,9 @@ struct Circumstances {
   int math = kDefaultMath;  ///< the handle's cublasMath_t
   bool scalars_on_host = true;
   bool all_multiprocessors = true;
+  /// cublasLt's; empty for cuBLAS's functions, whose handle has one that nobody can ask for.
+  void* workspace = nullptr;
+  std::int64_t workspace_bytes = 0;
   Handle handle = nullptr;
   /// Reads all fields but the math mode from `handle`; false if it cannot. Null: all fields are
   /// known. Skips these queries (30 ns each) for calls that pass through anyway.

@@ -32,6 +32,8 @@ void store_scalar(std::byte* to, double value, DType accumulator) {
   }
 }
 
+constexpr std::uintptr_t kWorkspaceAlignment = 256;  // of the parts of a plan's workspace
+
 /// Takes a workspace and gives it back even if a launch throws.
 class Workspace {
  public:
@@ -308,8 +310,11 @@ void Executable::for_each_launch(const Memory& memory, Launch launch) const {
 void Executable::launch(const Call& call) const {
   if (is_empty(problem_)) return;
   Memory memory = memory_for(call);
-  Workspace workspace(*device_, workspace_bytes(memory), call.stream);
-  memory.workspace = static_cast<std::byte*>(workspace.data());
+  const std::int64_t bytes = workspace_bytes(memory);
+  const bool given = call.workspace && bytes <= call.workspace_bytes &&
+                     reinterpret_cast<std::uintptr_t>(call.workspace) % kWorkspaceAlignment == 0;
+  Workspace workspace(*device_, given ? 0 : bytes, call.stream);
+  memory.workspace = static_cast<std::byte*>(given ? call.workspace : workspace.data());
   launch_all(call, memory);
   workspace.release();
 }

@@ -167,6 +167,8 @@ TILEWISE_GEMM_EX(cublasGemmEx_64, std::int64_t)
 TILEWISE_GEMM_BATCHED_EX(cublasGemmStridedBatchedEx, int)
 TILEWISE_GEMM_BATCHED_EX(cublasGemmStridedBatchedEx_64, std::int64_t)
 
+constexpr std::uintptr_t kWorkspaceAlignment = 256;  // see Call::workspace
+
 TILEWISE_ENTRY Status cublasLtMatmul(Handle handle, const LtProduct* product, const void* alpha,
                                      const void* a, const LtMatrix* a_matrix, const void* b,
                                      const LtMatrix* b_matrix, const void* beta, const void* c,
@@ -178,6 +180,10 @@ TILEWISE_ENTRY Status cublasLtMatmul(Handle handle, const LtProduct* product, co
   if (!inside && handle) {
     Gemm gemm;
     Circumstances circumstances{.stream = stream};
+    if (reinterpret_cast<std::uintptr_t>(workspace) % kWorkspaceAlignment == 0 && workspace) {
+      circumstances.workspace = workspace;
+      circumstances.workspace_bytes = static_cast<std::int64_t>(workspace_bytes);
+    }
     const Why why =
         gemm_of({product, alpha, beta, a, a_matrix, b, b_matrix, c, c_matrix, d, d_matrix}, gemm);
     DropIn& drop_in = DropIn::of_process();

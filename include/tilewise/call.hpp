@@ -55,6 +55,11 @@ struct Call {
   const PackedOperand* packed_b = nullptr;
   /// Of the problem's epilogue, by slot; the array is read during the call only.
   std::span<const EpilogueOperand> operands = {};
+  /// Device memory of the caller, which no one else uses until the product is done. A product that
+  /// needs a workspace takes it from here if it is aligned to 256 bytes and suffices, as in a graph
+  /// that may not allocate.
+  void* workspace = nullptr;
+  std::int64_t workspace_bytes = 0;
 };
 
 }  // namespace tilewise

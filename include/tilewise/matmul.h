@@ -263,12 +263,14 @@ typedef struct tilewise_call {
   tilewise_stream stream;
   const tilewise_operand* operands; /* of the problem's epilogue, by slot; read during the call */
   int64_t operand_count;
+  void* workspace; /* NULL, or device memory for this product alone, aligned to 256 bytes, */
+  int64_t workspace_bytes; /* which it uses where it needs a workspace and this suffices */
 } tilewise_call;
 
 #define TILEWISE_CALL_INIT                                                                       \
   {                                                                                              \
     sizeof(tilewise_call), NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 1.0, 0.0, NULL, NULL, NULL, NULL, \
-        NULL, NULL, 0                                                                            \
+        NULL, NULL, 0, NULL, 0                                                                   \
   }
 
 /* Any product on device pointers, enqueued on the call's stream. TILEWISE_INVALID_ARGUMENT for an

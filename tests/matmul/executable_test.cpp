@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <limits>
+#include <vector>
 
 #include "tests/support/fake_device.hpp"
 
@@ -197,6 +199,35 @@ TEST(Executable, LaunchesStepsInOrderAndLoadsAKernelOnceForItsLargestNeed) {
   EXPECT_EQ(device.launches[2].shape.cluster, (Dim3{2, 2, 1}));
   EXPECT_TRUE(device.launches[2].shape.programmatic);
   EXPECT_EQ(device.workspaces, 1);
+  EXPECT_EQ(device.live_workspaces, 0);
+}
+
+/// A call's workspace: used where it suffices, is aligned, and one is needed.
+TEST(Executable, TakesTheWorkspaceOfTheCallIfItSuffices) {
+  FakeDevice device;
+  device.argument_bytes = 16;
+  const Plan plan = packed_plan();
+  const Executable executable(device, problem_of(3, 4, 5), plan, images_of(plan));
+  std::vector<std::byte> memory(static_cast<std::size_t>(plan.workspace_bytes) + 512);
+  const auto at = reinterpret_cast<std::uintptr_t>(memory.data());
+  std::byte* const aligned = memory.data() + (256 - at % 256) % 256;
+  Call call;
+  call.workspace = aligned, call.workspace_bytes = plan.workspace_bytes;
+  executable.launch(call);
+  EXPECT_EQ(device.workspaces, 0);
+  void* used = nullptr;
+  std::memcpy(&used, device.launches[2].arguments.data(), sizeof used);
+  EXPECT_GE(used, aligned);
+  EXPECT_LT(used, aligned + plan.workspace_bytes);
+  call.workspace_bytes = plan.workspace_bytes - 1;
+  executable.launch(call);
+  EXPECT_EQ(device.workspaces, 1);
+  call.workspace = aligned + 128, call.workspace_bytes = plan.workspace_bytes;
+  executable.launch(call);
+  EXPECT_EQ(device.workspaces, 2);
+  call.workspace = nullptr;
+  executable.launch(call);
+  EXPECT_EQ(device.workspaces, 3);
   EXPECT_EQ(device.live_workspaces, 0);
 }
 
