@@ -172,14 +172,16 @@ class EpiloguesServed : public Served {
       "x = acc + bias[j]; aux[i,j] = x; max(x, 0) + residual[i,j]",
       "g:f32[j] = sum(acc); where(acc < limit, acc, gate[i,j] - acc)"};
 
-  void check_every_kind() {
+  /// Each kind with every epilogue, or every one of `every` in turn.
+  void check_every_kind(int every = 1) {
     Matmul matmul(options);
     int turn = 0;
     for (const ProductKind& kind : product_kinds()) {
       if (is_unsupported(matmul, typed_problem(Layout::nn, 8, 8, 8, kind.a, kind.c, kind.math)))
         continue;
       for (const char* text : kTexts) {
-        const Layout layout = kLayouts[turn++ % 4];
+        if (++turn % every != 0) continue;
+        const Layout layout = kLayouts[turn / every % 4];
         const std::int64_t k = kind.c == kind.a && bytes_of(kind.c) == 1 ? 2 : 5 + turn % 20;
         check(matmul,
               typed_problem(layout, 1 + turn % 40, 1 + turn * 7 % 50, k, kind.a, kind.c, kind.math,
