@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <functional>
 #include <optional>
 #include <string_view>
 
@@ -92,17 +93,20 @@ EpilogueOperand& operand_of(Product& product, const Epilogue& epilogue, std::str
   return product.operands[epilogue.slot(name)];
 }
 
-/// A thread's last one is kept: a new one takes a lock and a parser.
+/// The form for another type of the bias. A thread keeps its last ones: a new one takes a lock.
 const EpilogueForm* with_bias_type(const Epilogue& epilogue, DType type) {
-  struct Last {
+  struct Kept {
     const EpilogueForm* of = nullptr;
     DType type{};
     const EpilogueForm* form = nullptr;
   };
-  thread_local Last last;
-  if (last.of != epilogue.form() || last.type != type)
-    last = {epilogue.form(), type, epilogue.with_type(epilogue.slot("bias"), type).form()};
-  return last.form;
+  thread_local std::array<Kept, 64> kept;
+  Kept& one =
+      kept[(std::hash<const void*>{}(epilogue.form()) / 16 + static_cast<std::size_t>(type)) %
+           kept.size()];
+  if (one.of != epilogue.form() || one.type != type)
+    one = {epilogue.form(), type, epilogue.with_type(epilogue.slot("bias"), type).form()};
+  return one.form;
 }
 
 /// Sets the problem's epilogue and its operands.

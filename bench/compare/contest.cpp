@@ -134,13 +134,21 @@ void Contest::measure(Row& row) {
 bool Contest::prepare(Row& row) {
   try {
     multiply_.prepare(row.problem);
-    Problem bare = row.problem;
-    bare.epilogue = nullptr;
-    if (row.problem.epilogue) multiply_.prepare(bare);
     row.resolution = resolution_of(multiply_, row.problem);
     return true;
   } catch (const Error& error) {
     append(row.error, "tuned: " + std::string(error.what()));
+    return false;
+  }
+}
+
+// False if nothing serves the product without the epilogue; the reason is its column's detail.
+bool Contest::prepare_bare(const Problem& bare, Column& column) {
+  try {
+    multiply_.prepare(bare);
+    return true;
+  } catch (const Error& error) {
+    column.detail = error.what();
     return false;
   }
 }
@@ -184,7 +192,7 @@ std::vector<Contest::Contestant> Contest::contestants(Row& row, const Problem& b
     made.push_back(
         {&row.columns[3], [this, best](const Call& call) { lt_->multiply(best, call); }});
   }
-  if (problem.epilogue)
+  if (problem.epilogue && prepare_bare(bare, row.columns[4]))
     made.push_back({&row.columns[4], [this, &bare](const Call& call) {
                       Call without = call;
                       without.operands = {};

@@ -51,6 +51,7 @@ class Contest {
   };
   void measure(Row& row);
   bool prepare(Row& row);
+  bool prepare_bare(const Problem& bare, Column& column);
   bool may_compete(Row& row, const Contestant& contestant, const Reference& reference,
                    const Call& call);
   /// `bare`: the row's problem without its epilogue; valid as long as the contestants.

@@ -18,6 +18,7 @@ constexpr int kCompute64 = 70;          // CUBLAS_COMPUTE_64F
 constexpr int kComputeInteger = 72;     // CUBLAS_COMPUTE_32I
 constexpr int kComputeTf32 = 77;        // CUBLAS_COMPUTE_32F_FAST_TF32
 
+constexpr std::int64_t kAuxMultiple = 8;  // of the leading dimension, which is n in a search
 constexpr int kIntegerAlignment = 4, kFp8Alignment = 16;  // bytes
 
 int compute_type(const Problem& problem, CublasMath math) {
@@ -185,6 +186,8 @@ std::string why_not_cublas_lt(const Problem& problem) {
   if (problem.epilogue && (problem.batch > 1 || is_integer(problem.c.type) ||
                            is_fp8(problem.c.type) || problem.c.type == DType::f64))
     return "epilogues only of one product, with results in f32, f16 or bf16";
+  if ((epilogue->number & kLtAux) != 0 && problem.n % kAuxMultiple != 0)
+    return "a further matrix only where n is a multiple of 8";
   if ((epilogue->scale_a || epilogue->scale_b) && !is_fp8(problem.a.type))
     return "scales only of 8-bit floats";
   if (is_fp8(problem.a.type) && problem.c.type == DType::f32 &&

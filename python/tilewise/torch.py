@@ -81,7 +81,7 @@ def _silu_backward(gradient: Tensor, z: Tensor) -> Tensor:
 
 _ACTIVATIONS = {
     "": _Activation("{}", "acc", lambda z: z, lambda g, z: g),
-    "relu": _Activation("relu({})", "where(z > 0, acc, 0)", torch.relu, lambda g, z: g * (z > 0)),
+    "relu": _Activation("relu({})", "where(z > 0, acc, 0)", torch.relu, lambda g, z: torch.where(z > 0, g, 0)),
     "gelu": _Activation("gelu({})", "acc * (0.5 * (1 + erf(z * 0.7071067811865476)) + z * exp(-0.5 * z * z) * 0.3989422804014327)",
                         torch.nn.functional.gelu, lambda g, z: _gelu_backward(g, z)),
     "gelu_tanh": _Activation(

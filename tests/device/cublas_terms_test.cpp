@@ -150,6 +150,14 @@ TEST(CublasRefusals, EpiloguesOfLtAreOfOneProductAndScalesOfEightBitFloats) {
   EXPECT_THAT(why(DType::f64, DType::f64, "acc + b[j]"), HasSubstr("f32, f16 or bf16"));
   EXPECT_THAT(why(DType::bf16, DType::bf16, "acc * s"), HasSubstr("scales"));
   EXPECT_THAT(why(DType::e4m3, DType::f32, "acc + b[j]"), HasSubstr("another type"));
+  const auto with_aux = [](std::int64_t n) {
+    Problem problem = problem_of(DType::bf16, DType::bf16);
+    problem.n = n;
+    set_epilogue(problem, Epilogue("aux[i,j] = acc; gelu_tanh(acc)"));
+    return why_not_cublas_lt(problem);
+  };
+  EXPECT_EQ(with_aux(1008), "");
+  EXPECT_THAT(with_aux(1004), HasSubstr("multiple of 8"));
   EXPECT_THAT(why(DType::bf16, DType::bf16, "acc + b[i]"), HasSubstr("no epilogue (p0[i]+acc)"));
 }
 

@@ -277,6 +277,14 @@ def test_activations_under_autocast_and_vmap(device):
                                    torch.nn.functional.silu(torch.nn.functional.linear(x, w1, b1)))
 
 
+@pytest.mark.parametrize("how", ["host", "torch"])
+def test_a_closed_relu_stops_infinite_gradients(device, how):
+    tilewise.torch.on_cpu(how)
+    x, weight = torch.tensor([[1.0, 2.0]], device=device, requires_grad=True), torch.tensor([[-1.0, 0.0]], device=device)
+    tilewise.torch.linear(x, weight, activation="relu").backward(torch.tensor([[float("inf")]], device=device))
+    assert torch.equal(x.grad, torch.zeros_like(x))
+
+
 def test_an_unknown_activation_is_refused(device):
     x, weight = integers(3, 4, device=device), integers(5, 4, device=device)
     for call in (lambda: tilewise.torch.linear(x, weight, activation="swish"),
