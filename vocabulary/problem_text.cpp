@@ -70,8 +70,7 @@ const ProductKind& parse_kind(std::string_view name) {
 
 std::vector<std::string> option_words(const std::string& options) {
   std::vector<std::string> words;
-  for (const std::string_view word : split(options, " ")) {
-    if (word.empty()) continue;
+  for (const std::string& word : words_of(options)) {
     // Epilogues are in quotes, and have no blanks.
     const bool quoted = word.size() > 1 && word.front() == '\'' && word.back() == '\'';
     words.emplace_back(quoted ? word.substr(1, word.size() - 2) : word);
