@@ -268,16 +268,15 @@ def _linear_setup(ctx, inputs, output) -> None:
     ctx.save_for_backward(x, weight)
 
 
+def _gradients_of_linear(ctx, gradient: Tensor, x: Tensor, weight: Tensor):
+    """Of x, weight and bias; None where none is needed."""
+    return (matmul(gradient, weight, ctx.math) if ctx.needs_input_grad[0] else None,
+            matmul(gradient.mT, x, ctx.math) if ctx.needs_input_grad[1] else None,
+            gradient.sum(0) if ctx.needs_input_grad[2] else None)
+
+
 def _linear_backward(ctx, gradient: Tensor):
-    x, weight = ctx.saved_tensors
-    of_x = of_weight = of_bias = None
-    if ctx.needs_input_grad[0]:
-        of_x = matmul(gradient, weight, ctx.math)
-    if ctx.needs_input_grad[1]:
-        of_weight = matmul(gradient.mT, x, ctx.math)
-    if ctx.needs_input_grad[2]:
-        of_bias = gradient.sum(0)
-    return of_x, of_weight, of_bias, None, None, None
+    return *_gradients_of_linear(ctx, gradient, *ctx.saved_tensors), None, None, None
 
 
 def _linear_act_setup(ctx, inputs, output) -> None:
@@ -289,19 +288,12 @@ def _linear_act_setup(ctx, inputs, output) -> None:
 def _linear_act_backward(ctx, gradient: Optional[Tensor], of_before: Optional[Tensor]):
     """of_before: the gradient of the second result, which a second derivative has."""
     x, weight, before = ctx.saved_tensors
-    of_x = of_weight = of_bias = None
     if gradient is not None:
         gradient = _ACTIVATIONS[ctx.activation].backward(gradient, before)
     gradient = of_before if gradient is None else gradient if of_before is None else gradient + of_before
     if gradient is None:
         return (None,) * 5
-    if ctx.needs_input_grad[0]:
-        of_x = matmul(gradient, weight, ctx.math)
-    if ctx.needs_input_grad[1]:
-        of_weight = matmul(gradient.mT, x, ctx.math)
-    if ctx.needs_input_grad[2]:
-        of_bias = gradient.sum(0)
-    return of_x, of_weight, of_bias, None, None
+    return *_gradients_of_linear(ctx, gradient, x, weight), None, None
 
 
 def _mlp_setup(ctx, inputs, output) -> None:
