@@ -24,7 +24,8 @@ struct Circumstances {
   int math = kDefaultMath;  ///< the handle's cublasMath_t
   bool scalars_on_host = true;
   bool all_multiprocessors = true;
-  /// cublasLt's; empty for cuBLAS's functions, whose handle has one that nobody can ask for.
+  /// Of a call of cublasLt. Empty for cuBLAS's functions: cuBLAS has no query for a handle's
+  /// workspace.
   void* workspace = nullptr;
   std::int64_t workspace_bytes = 0;
   Handle handle = nullptr;

@@ -18,8 +18,8 @@ struct LtCall {
   const LtMatrix* d_matrix = nullptr;
 };
 
-/// The product of a call. Descriptors are
-/// read by cublasLt's own functions and cached by their contents. Thread-safe.
+/// The product of a call. Descriptors are read by cublasLt's own functions and cached by their
+/// contents. Thread-safe.
 Why gemm_of(const LtCall& call, Gemm& gemm);
 
 }  // namespace tilewise::drop_in

@@ -350,8 +350,7 @@ index (they are copied there and back, and the product is done on return).
 
 Raises tilewise.Error; TypeError for what is no array, of another type, masked, or of a subclass whose meaning is not in
 its memory alone (units); ValueError for a PyTorch tensor that requires
-a gradient (tilewise.torch.matmul has one)
-.Thread - safe; the GIL is released.)doc";
+a gradient (tilewise.torch.matmul has one). Thread-safe; the GIL is released.)doc";
 constexpr const char* kPackDoc =
     R"(b (k, n) in the form that the kernel of a product of `rows` rows needs, for matmul()'s b: weights, for example.
 

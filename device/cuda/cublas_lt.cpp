@@ -187,6 +187,7 @@ const EpilogueOperand* LoadedCublasLt::operand(const Call& call, const char* nam
 }
 
 void LoadedCublasLt::set_operands(const Call& call) {
+  if (!problem_.epilogue) return;
   for (const auto& [name, attribute] :
        {std::pair{"bias", kBias}, {"scale_a", kScaleA}, {"scale_b", kScaleB}, {"aux", kAux}}) {
     const EpilogueOperand* const bound = operand(call, name);
