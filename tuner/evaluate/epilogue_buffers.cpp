@@ -44,6 +44,13 @@ void EpilogueBuffers::upload(Staging& staging, Stream stream, const Problem& pro
     if (!written_[slot]) staging.upload(stream, matrices_[slot], TestData(problem, slot, seed));
 }
 
+void EpilogueBuffers::copy_from(const EpilogueBuffers& other, Device& device, Stream stream) const {
+  for (std::size_t slot = 0; slot < matrices_.size(); ++slot)
+    if (!written_[slot])
+      device.copy_on_device(matrices_[slot].allocation(), other.matrices_[slot].allocation(),
+                            matrices_[slot].placement().bytes, stream);
+}
+
 std::vector<Repetition::Range> EpilogueBuffers::results() const {
   std::vector<Repetition::Range> ranges;
   for (std::size_t slot = 0; slot < matrices_.size(); ++slot)

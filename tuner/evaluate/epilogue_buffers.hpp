@@ -25,6 +25,8 @@ class EpilogueBuffers {
 
   /// Uploads the data of what is read (TestData with this seed).
   void upload(Staging& staging, Stream stream, const Problem& problem, std::uint64_t seed) const;
+  /// Copies the data of what is read from those of the same problem and kind.
+  void copy_from(const EpilogueBuffers& other, Device& device, Stream stream) const;
   /// Fills what is written with canaries.
   void clear_results(Device& device, Stream stream) const;
   /// Binds the operands to a call; valid as long as this object, also where it was moved to.
