@@ -532,14 +532,14 @@ T value_of(const EpilogueNode& node, T x, T y, T z) {
     case Op::sigmoid:
       return one / (one + std::exp(-x));
     case Op::silu:
-      return x / (one + std::exp(-x));
+      return x * (one / (one + std::exp(-x)));
     case Op::relu:
       return x < T(0) ? T(0) : x;
     case Op::gelu:
       return half * x * (one + std::erf(x * T(std::numbers::sqrt2 / 2)));
-    case Op::gelu_tanh: {
-      constexpr double root = 0.79788456080286536;  // sqrt(2 / pi)
-      return half * x * (one + std::tanh(T(root) * (x + T(0.044715) * x * x * x)));
+    case Op::gelu_tanh: {  // x (1 + tanh(y)) / 2 as x / (1 + exp(-2 y))
+      const T slope = T(1.5957691216057308) + T(0.07135481627260025) * (x * x);  // 2 sqrt(2 / pi)
+      return x * (one / (one + std::exp(-(x * slope))));
     }
     default:
       return T(0);

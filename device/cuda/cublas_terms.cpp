@@ -41,9 +41,8 @@ std::string why_neither(const Problem& problem) {
 
 // The derivative of gelu_tanh() at `z`, and what it needs.
 constexpr std::string_view kOfGelu =
-    "z = aux[i,j]; t = tanh(0.7978845608028654 * (z + 0.044715 * z * z * z)); "
-    "of_gelu = 0.5 * (1 + t) + 0.5 * z * (1 - t * t) * 0.7978845608028654 * "
-    "(1 + 0.134145 * z * z); ";
+    "z = aux[i,j]; s = sigmoid(z * (1.5957691216057308 + 0.0713548162726 * z * z)); "
+    "of_gelu = s + z * s * (1 - s) * (1.5957691216057308 + 0.2140644488178 * z * z); ";
 
 std::string text_of(const LtEpilogue& terms) {
   std::string sum = "acc";

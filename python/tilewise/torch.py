@@ -85,8 +85,8 @@ _ACTIVATIONS = {
     "gelu": _Activation("gelu({})", "acc * (0.5 * (1 + erf(z * 0.7071067811865476)) + z * exp(-0.5 * z * z) * 0.3989422804014327)",
                         torch.nn.functional.gelu, lambda g, z: _gelu_backward(g, z)),
     "gelu_tanh": _Activation(
-        "gelu_tanh({})", "t = tanh(0.7978845608028654 * (z + 0.044715 * z * z * z)); "
-        "acc * (0.5 * (1 + t) + 0.5 * z * (1 - t * t) * 0.7978845608028654 * (1 + 0.134145 * z * z))",
+        "gelu_tanh({})", "s = sigmoid(z * (1.5957691216057308 + 0.0713548162726 * z * z)); "
+        "acc * (s + z * s * (1 - s) * (1.5957691216057308 + 0.2140644488178 * z * z))",
         lambda z: torch.nn.functional.gelu(z, approximate="tanh"), lambda g, z: _gelu_backward(g, z, approximate="tanh")),
     "silu": _Activation("silu({})", "s = sigmoid(z); acc * (s * (1 + z * (1 - s)))", torch.nn.functional.silu,
                         _silu_backward),

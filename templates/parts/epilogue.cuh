@@ -23,11 +23,12 @@ DEVICE Scalars scalars_of(const Arguments& args) {
 // The only way from sums to results: alpha x sum + beta x c, converted to C's type, as BLAS defines it. alpha = 0 drops
 // the product (even NaN); CLEARED: sums are 0 there. beta = 0 does not read C; else read_c(old) reads its elements. One
 // test of beta serves all COUNT sums: a test for each makes the code several times as large, and slow to compile.
-// POINTWISE: the epilogue follows. place_of(e): the place of an element. It lies outside of C where the element is not
-// stored, since an epilogue also writes.
-template <bool CLEARED = false, int COUNT, class ReadC, class PlaceOf>
+// POINTWISE: the epilogue follows. first: the place of element 0; offset_of(e): from it to that of element e. It also writes,
+// and therefore leaves out elements that are not stored: those before `begin`, from `end` on, and outside of C.
+template <bool CLEARED = false, int COUNT, class ReadC, class OffsetOf>
 DEVICE void apply(const Scalars& s, const Sum (&sums)[COUNT], Result (&results)[COUNT], const ReadC& read_c,
-                  [[maybe_unused]] const PlaceOf& place_of) {
+                  [[maybe_unused]] const Place& first, [[maybe_unused]] const OffsetOf& offset_of,
+                  [[maybe_unused]] int begin = 0, [[maybe_unused]] int end = COUNT) {
   Sum values[COUNT];
   UNROLL_ALL
   for (int e = 0; e < COUNT; ++e)
@@ -38,12 +39,7 @@ DEVICE void apply(const Scalars& s, const Sum (&sums)[COUNT], Result (&results)[
     for (int e = 0; e < COUNT; ++e) values[e] = multiply_add(s.beta, Number<RESULT>::widen(results[e]), values[e]);
   }
 #if POINTWISE
-  if (s.pointwise) {
-    UNROLL_ALL
-    for (int e = 0; e < COUNT; ++e)
-      results[e] = narrow_pointwise<RESULT>(pointwise_at(*s.pointwise, PointwiseNumber(values[e]), place_of(e)));
-    return;
-  }
+  if (s.pointwise) return pointwise_all(*s.pointwise, values, results, first, offset_of, begin, end);
 #endif
   UNROLL_ALL
   for (int e = 0; e < COUNT; ++e) results[e] = Number<RESULT>::narrow(values[e]);
@@ -52,7 +48,7 @@ DEVICE void apply(const Scalars& s, const Sum (&sums)[COUNT], Result (&results)[
 DEVICE void blend(const Scalars& s, Sum sum, Result* c, const Place& place) {
   const Sum sums[1] = {sum};
   Result result[1];
-  apply(s, sums, result, [&](Result (&old)[1]) { old[0] = *c; }, [&](int) { return place; });
+  apply(s, sums, result, [&](Result (&old)[1]) { old[0] = *c; }, place, [](int) { return Offset{0, 0}; });
   *c = result[0];
 }
 // Elements `begin` to end - 1 of COUNT neighbours of a row, from `place` on. Where these are all, c is aligned to COUNT
@@ -60,8 +56,8 @@ DEVICE void blend(const Scalars& s, Sum sum, Result* c, const Place& place) {
 template <int COUNT>
 DEVICE void blend_part(const Scalars& s, const Sum (&sums)[COUNT], Result* c, int begin, int end, const Place& place) {
   Result results[COUNT];
-  apply(s, sums, results, [&](Result (&old)[COUNT]) { load_part<COUNT>(old, c, begin, end); },
-        [&](int e) { return e >= begin && e < end ? place.beside(e) : Place{-1, -1, 0}; });
+  apply(s, sums, results, [&](Result (&old)[COUNT]) { load_part<COUNT>(old, c, begin, end); }, place,
+        [](int e) { return Offset{0, e}; }, begin, end);
   store_part<COUNT>(c, results, begin, end);
 }
 

@@ -7,6 +7,11 @@
 #define POINTWISE 0
 #endif
 
+// From a place to another one of the same tile.
+struct Offset {
+  int down, right;
+};
+
 #if POINTWISE
 struct Place {
   Int64 row, column;  // may lie outside of C
@@ -50,10 +55,44 @@ struct PointwiseArgsOf {
   Int64 rows, columns;  // of C
   PointwiseOperand of[OPERANDS];
 
-  DEVICE_MEMBER bool has(const Place& at) const {
-    return at.row >= 0 && at.row < rows && at.column >= 0 && at.column < columns;  //@ pointwise-edge
+  // From a place to the last row and column of C; negative where the place is outside of C.
+  DEVICE_MEMBER Offset last_from(const Place& at) const {
+    const auto near = [](Int64 distance) { return distance < 0x40000000 ? static_cast<int>(distance) : 0x40000000; };
+    return {near(rows - 1 - at.row), near(columns - 1 - at.column)};  //@ pointwise-edge
   }
 };
 
 #include "pointwise_source.cuh"
+
+// The results of COUNT sums, and what the epilogue writes besides C; as for apply() (epilogue.cuh). Operands of elements
+// that are not stored are read of the nearest one in C: a branch for each element would hold up all loads behind it.
+template <int COUNT, class OffsetOf>
+DEVICE void pointwise_all(const PointwiseArgs& args, const Sum (&sums)[COUNT], Result (&results)[COUNT], const Place& first,
+                          const OffsetOf& offset_of, int begin, int end) {
+  const Offset last = args.last_from(first);
+  // Some at a time: their operands take registers, and are loaded together.
+  constexpr int STEP = COUNT % 8 == 0 ? 8 : (COUNT % 4 == 0 ? 4 : (COUNT % 2 == 0 ? 2 : 1));
+  UNROLL_ALL
+  for (int from = 0; from < COUNT; from += STEP) {
+    PointwiseValues values[STEP];
+    PointwiseResults more[STEP];
+    UNROLL_ALL
+    for (int i = 0; i < STEP; ++i) {
+      const int e = from + i;
+      const Offset to = offset_of(e >= begin && e < end ? e : begin);
+      pointwise_read(args, first.below(to.down < last.down ? to.down : last.down)
+                               .beside(to.right < last.right ? to.right : last.right), values[i]);
+    }
+    UNROLL_ALL
+    for (int i = 0; i < STEP; ++i)
+      results[from + i] = narrow_pointwise<RESULT>(pointwise(PointwiseNumber(sums[from + i]), values[i], more[i]));
+    UNROLL_ALL
+    for (int i = 0; i < STEP; ++i) {
+      const int e = from + i;
+      const Offset to = offset_of(e);
+      if (e >= begin && e < end && to.down <= last.down && to.right <= last.right)
+        pointwise_write(args, first.below(to.down).beside(to.right), more[i]);
+    }
+  }
+}
 #endif

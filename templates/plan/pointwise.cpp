@@ -126,12 +126,14 @@ std::string pointwise_header(const EpilogueForm& epilogue) {
   return pointwise_source(epilogue) + "typedef PointwiseArgsOf<" +
          std::to_string(std::max<std::size_t>(1, epilogue.operands.size())) +
          "> PointwiseArgs;\n"
-         "DEVICE PointwiseNumber pointwise_at(const PointwiseArgs& args, PointwiseNumber acc, "
-         "const Place& at) {\n  if (!args.has(at)) return acc;\n  PointwiseValues values;\n" +
+         "DEVICE void pointwise_read([[maybe_unused]] const PointwiseArgs& args, "
+         "[[maybe_unused]] const Place& at,\n"
+         "                           [[maybe_unused]] PointwiseValues& values) {\n" +
          reads +
-         "  PointwiseResults results;\n"
-         "  const PointwiseNumber c = pointwise(acc, values, results);\n" +
-         writes + "  return c;\n}\n";
+         "}\nDEVICE void pointwise_write([[maybe_unused]] const PointwiseArgs& args, "
+         "[[maybe_unused]] const Place& at,\n"
+         "                            [[maybe_unused]] const PointwiseResults& results) {\n" +
+         writes + "}\n";
 }
 
 }  // namespace tilewise

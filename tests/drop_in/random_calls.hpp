@@ -404,9 +404,13 @@ inline void RandomCalls::call_both(const RandomCall& call, const std::string& wh
   const Status mine = multiply(ours_, mine_);
   answered_ += call.answered;
   // Products that cuBLAS does not support were never measured with it; they are answered only here.
-  constexpr Status kNotSupported = 15;
-  compared = !(theirs == kNotSupported && mine == kSuccess &&
-               (call.kind->operand == kI8 || call.kind->lt_only || call.epilogue != kLtNoEpilogue));
+  // Of some epilogues it says instead that a value is invalid.
+  constexpr Status kInvalidValue = 7, kNotSupported = 15;
+  const bool has_epilogue = call.epilogue != kLtNoEpilogue;
+  const bool theirs_refused = (theirs == kNotSupported &&
+                               (call.kind->operand == kI8 || call.kind->lt_only || has_epilogue)) ||
+                              (theirs == kInvalidValue && has_epilogue);
+  compared = !(theirs_refused && mine == kSuccess);
   refused_ += !compared;
   if (compared) {
     ASSERT_EQ(theirs, mine) << what;

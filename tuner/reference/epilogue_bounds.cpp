@@ -103,6 +103,21 @@ Bounds<T> hyperbolic_tangent(const Bounds<T>& x) {
       x, [](T a) { return std::tanh(a); }, kFunctionUlps);
 }
 
+/// 1 / (1 + exp(-x)), off by |x| roundings more than a library's function (words/functions.cuh),
+/// and 0 where it is not a normal number.
+template <class T>
+Bounds<T> sigmoid(const Bounds<T>& x) {
+  if (x.empty()) return Bounds<T>::nothing();
+  const auto exact = [](T a) { return T(1) / (T(1) + std::exp(-a)); };
+  const auto slack = [](T a, T value) {
+    const T size = std::min(std::abs(a), T(1000));
+    return (T(2) * size + T(2 * kFunctionUlps)) * value * std::numeric_limits<T>::epsilon() +
+           T(2) * std::numeric_limits<T>::min();
+  };
+  const T low = exact(x.low), high = exact(x.high);
+  return {std::max(T(0), low - slack(x.low, low)), high + slack(x.high, high), x.nan};
+}
+
 /// A rising function of numbers from 0 on; NaN below.
 template <class T, class Function>
 Bounds<T> from_zero(const Bounds<T>& x, const Function& function, int ulps) {
@@ -121,6 +136,12 @@ Bounds<T> absolute(const Bounds<T>& x) {
   if (x.empty() || x.low >= T(0)) return x;
   if (x.high <= T(0)) return negated(x);
   return {T(0), std::max(-x.low, x.high), x.nan};
+}
+
+template <class T>
+Bounds<T> square_of(const Bounds<T>& x) {
+  const Bounds<T> size = absolute(x);
+  return size.empty() ? size : Bounds<T>{size.low * size.low, size.high * size.high, size.nan};
 }
 
 template <class T>
@@ -203,9 +224,9 @@ Bounds<T> value_of(const EpilogueNode& node, const Bounds<T>& x, const Bounds<T>
     case Op::error_function:
       return error_function(x);
     case Op::sigmoid:
-      return divide(one, add(one, exponential(negated(x))));
+      return sigmoid(x);
     case Op::silu:
-      return divide(x, add(one, exponential(negated(x))));
+      return multiply(x, sigmoid(x));
     case Op::relu:
       return rising(
           x, [](T a) { return a < T(0) ? T(0) : a; }, 0);
@@ -213,10 +234,10 @@ Bounds<T> value_of(const EpilogueNode& node, const Bounds<T>& x, const Bounds<T>
       return multiply(multiply(number(0.5), x),
                       add(one, error_function(multiply(x, number(std::numbers::sqrt2 / 2)))));
     case Op::gelu_tanh: {
-      constexpr double root = 0.79788456080286536;  // sqrt(2 / pi)
-      const Bounds<T> cube = multiply(multiply(multiply(number(0.044715), x), x), x);
-      return multiply(multiply(number(0.5), x),
-                      add(one, hyperbolic_tangent(multiply(number(root), add(x, cube)))));
+      const Bounds<T> square = square_of(x);
+      const Bounds<T> slope =
+          add(number(1.5957691216057308), multiply(number(0.07135481627260025), square));
+      return multiply(x, sigmoid(multiply(x, slope)));
     }
     default:
       return {};

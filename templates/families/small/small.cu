@@ -169,7 +169,7 @@ DEVICE void write(Result* c, Int64 ldc, const Scalars& scalars, const Sums& sums
       for (int e = 0; e < VECTOR_C; ++e) run[e] = sums[i][j + e];
       Result out[VECTOR_C];
       apply(scalars, run, out, [&](Result (&old)[VECTOR_C]) { load_vector<VECTOR_C>(old, to); },
-            [&](int e) { return first.below(down).beside(right + e); });
+            first.below(down).beside(right), [](int e) { return Offset{0, e}; });
       store_vector<VECTOR_C>(to, out);
     }
   }

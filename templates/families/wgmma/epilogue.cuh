@@ -73,9 +73,10 @@ DEVICE void unpack(Result* results, unsigned word) {
 
 // Lay down the results of COUNT sums of a lane. Where beta is not 0, C's old elements lie in the same places. One test of
 // beta serves all. place(block, left, right): where an element lies, of a block of 16 rows of the left operand and the nth 16
-// of the right one; of the last block there may be only 8. place_of(e): of a sum, in C. Results of 2 bytes:
-template <int COUNT, class At, class PlaceOf>
-DEVICE void lay_down_matrices(const Scalars& scalars, const Sum (&sums)[COUNT], const At& place, const PlaceOf& place_of) {
+// of the right one; of the last block there may be only 8. first, offset_of: as for apply(). Results of 2 bytes:
+template <int COUNT, class At, class OffsetOf>
+DEVICE void lay_down_matrices(const Scalars& scalars, const Sum (&sums)[COUNT], const At& place, const Place& first,
+                              const OffsetOf& offset_of) {
   const int lane = int(threadIdx.x) % 32;
   // Matrix q of a block: rows of the left operand from 8 (q % 2) on, of the right one from 8 (q / 2) on.
   const auto row = [&](int block) {
@@ -98,9 +99,9 @@ DEVICE void lay_down_matrices(const Scalars& scalars, const Sum (&sums)[COUNT], 
       for (int w = 0; w < 2; ++w) unpack(old + WHOLE + 2 * w, words[w]);
     }
     warp_barrier();  //@ wgmma-barrier-before-overwriting
-  }, place_of);
+  }, first, offset_of);
 #if POINTWISE
-  warp_barrier();  // an epilogue has branches, and stmatrix needs the whole warp
+  warp_barrier();  // an epilogue may have branches, and stmatrix needs the whole warp
 #endif
   UNROLL_ALL
   for (int e = 0; e < WHOLE; e += 8) {
@@ -111,8 +112,9 @@ DEVICE void lay_down_matrices(const Scalars& scalars, const Sum (&sums)[COUNT], 
     store_matrices<2, SWAP_AB != 0>(row(WHOLE / 8), {packed(results + WHOLE), packed(results + WHOLE + 2)});
 }
 // Others: a lane reads the elements that it overwrites itself. Pairs are neighbours in C, but not with SWAP_AB.
-template <int COUNT, class At, class PlaceOf>
-DEVICE void lay_down_elements(const Scalars& scalars, const Sum (&sums)[COUNT], const At& place, const PlaceOf& place_of) {
+template <int COUNT, class At, class OffsetOf>
+DEVICE void lay_down_elements(const Scalars& scalars, const Sum (&sums)[COUNT], const At& place, const Place& first,
+                              const OffsetOf& offset_of) {
   const int lane = int(threadIdx.x) % 32, group = lane / 4, in_group = lane % 4;
   constexpr int TOGETHER = SWAP_AB ? 1 : 2;
   const auto at = [&](int e) {
@@ -127,7 +129,7 @@ DEVICE void lay_down_elements(const Scalars& scalars, const Sum (&sums)[COUNT], 
       UNROLL_ALL
       for (int t = 0; t < TOGETHER; ++t) old[e + t] = some[t];
     }
-  }, place_of);
+  }, first, offset_of);
   UNROLL_ALL
   for (int e = 0; e < COUNT; e += TOGETHER) {
     Result some[TOGETHER];
@@ -156,13 +158,38 @@ DEVICE void lay_down(char* buffer, const WarpTile& to, const Sums& sums) {
   UNROLL_ALL
   for (int e = 0; e < Of::SPAN / 2; ++e) of_part[e] = sums[Of::INSTRUCTION][Of::FIRST / 2 + e];
   const int lane = int(threadIdx.x) % 32;
-  const auto place_of = [&](int e) {
-    return to.place(Of::INSTRUCTION, lane / 4 + e / 2 % 2 * 8, Of::FIRST + e / 4 * 8 + lane % 4 * 2 + e % 2);
+  const Place first = to.place(Of::INSTRUCTION, lane / 4, Of::FIRST + lane % 4 * 2);
+  const auto offset_of = [](int e) {
+    const int left = e / 2 % 2 * 8, right = e / 4 * 8 + e % 2;
+    return SWAP_AB ? Offset{right, left} : Offset{left, right};
   };
-  if constexpr (sizeof(Result) == 2)
-    lay_down_matrices(to.scalars, of_part, place, place_of);
-  else
-    lay_down_elements(to.scalars, of_part, place, place_of);
+  const auto lay = [&](const auto& some, const auto& place_of_block, const Place& from) {
+    if constexpr (sizeof(Result) == 2)
+      lay_down_matrices(to.scalars, some, place_of_block, from, offset_of);
+    else
+      lay_down_elements(to.scalars, some, place_of_block, from, offset_of);
+  };
+#if POINTWISE
+  // A block at a time, between barriers: the compiler would load the operands of all, and has no registers for them.
+  UNROLL_ALL
+  for (int block = 0; block < Of::SPAN / 16; ++block) {
+    Sum some[8];
+    UNROLL_ALL
+    for (int e = 0; e < 8; ++e) some[e] = of_part[8 * block + e];
+    const auto of_block = [&](int nth, int left, int right) { return place(block + nth, left, right); };
+    const Offset from = offset_of(8 * block);
+    lay(some, of_block, first.below(from.down).beside(from.right));
+  }
+  if constexpr (Of::SPAN % 16 > 0) {
+    constexpr int BLOCK = Of::SPAN / 16;
+    const Sum some[4] = {of_part[8 * BLOCK], of_part[8 * BLOCK + 1], of_part[8 * BLOCK + 2], of_part[8 * BLOCK + 3]};
+    const auto of_block = [&](int nth, int left, int right) { return place(BLOCK + nth, left, right); };
+    const Offset from = offset_of(8 * BLOCK);
+    lay(some, of_block, first.below(from.down).beside(from.right));
+  }
+#else
+  lay(of_part, place, first);
+#endif
 }
 
 #if EPILOGUE == 2
