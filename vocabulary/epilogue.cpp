@@ -489,7 +489,7 @@ T smaller_of(T x, T y) {
 
 template <class T>
 T value_of(const EpilogueNode& node, T x, T y, T z) {
-  const T half = T(0.5), one = T(1);
+  const T one = T(1);
   switch (node.op) {
     case Op::negate:
       return -x;
@@ -536,7 +536,7 @@ T value_of(const EpilogueNode& node, T x, T y, T z) {
     case Op::relu:
       return x < T(0) ? T(0) : x;
     case Op::gelu:
-      return half * x * (one + std::erf(x * T(std::numbers::sqrt2 / 2)));
+      return x * (T(0.5) * (one + std::erf(x * T(std::numbers::sqrt2 / 2))));
     case Op::gelu_tanh: {  // x (1 + tanh(y)) / 2 as x / (1 + exp(-2 y))
       const T slope = T(1.5957691216057308) + T(0.07135481627260025) * (x * x);  // 2 sqrt(2 / pi)
       return x * (one / (one + std::exp(-(x * slope))));

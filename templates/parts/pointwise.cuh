@@ -46,6 +46,10 @@ struct PointwiseOperand {
     return PointwiseNumber(Number<TYPE>::widen(static_cast<const typename Number<TYPE>::Stored*>(data)[at]));
   }
   template <int TYPE>
+  DEVICE_MEMBER void prefetch(Int64 at) const {
+    prefetch_to_l2(static_cast<const typename Number<TYPE>::Stored*>(data) + at);
+  }
+  template <int TYPE>
   DEVICE_MEMBER void write(Int64 at, PointwiseNumber value) const {
     static_cast<typename Number<TYPE>::Stored*>(data)[at] = narrow_pointwise<TYPE>(value);
   }
@@ -60,6 +64,10 @@ struct PointwiseArgsOf {
     const auto near = [](Int64 distance) { return distance < 0x40000000 ? static_cast<int>(distance) : 0x40000000; };
     return {near(rows - 1 - at.row), near(columns - 1 - at.column)};  //@ pointwise-edge
   }
+  // The place at an offset from `at`, or the nearest one in C. last: last_from(at).
+  static DEVICE_MEMBER Place nearest(const Place& at, const Offset& to, const Offset& last) {
+    return at.below(to.down < last.down ? to.down : last.down).beside(to.right < last.right ? to.right : last.right);
+  }
 };
 
 #include "pointwise_source.cuh"
@@ -70,29 +78,19 @@ template <int COUNT, class OffsetOf>
 DEVICE void pointwise_all(const PointwiseArgs& args, const Sum (&sums)[COUNT], Result (&results)[COUNT], const Place& first,
                           const OffsetOf& offset_of, int begin, int end) {
   const Offset last = args.last_from(first);
-  // Some at a time: their operands take registers, and are loaded together.
-  constexpr int STEP = COUNT % 8 == 0 ? 8 : (COUNT % 4 == 0 ? 4 : (COUNT % 2 == 0 ? 2 : 1));
+  PointwiseValues values[COUNT];
+  PointwiseResults more[COUNT];
   UNROLL_ALL
-  for (int from = 0; from < COUNT; from += STEP) {
-    PointwiseValues values[STEP];
-    PointwiseResults more[STEP];
-    UNROLL_ALL
-    for (int i = 0; i < STEP; ++i) {
-      const int e = from + i;
-      const Offset to = offset_of(e >= begin && e < end ? e : begin);
-      pointwise_read(args, first.below(to.down < last.down ? to.down : last.down)
-                               .beside(to.right < last.right ? to.right : last.right), values[i]);
-    }
-    UNROLL_ALL
-    for (int i = 0; i < STEP; ++i)
-      results[from + i] = narrow_pointwise<RESULT>(pointwise(PointwiseNumber(sums[from + i]), values[i], more[i]));
-    UNROLL_ALL
-    for (int i = 0; i < STEP; ++i) {
-      const int e = from + i;
-      const Offset to = offset_of(e);
-      if (e >= begin && e < end && to.down <= last.down && to.right <= last.right)
-        pointwise_write(args, first.below(to.down).beside(to.right), more[i]);
-    }
+  for (int e = 0; e < COUNT; ++e)
+    pointwise_read(args, args.nearest(first, offset_of(e >= begin && e < end ? e : begin), last), values[e]);
+  UNROLL_ALL
+  for (int e = 0; e < COUNT; ++e)
+    results[e] = narrow_pointwise<RESULT>(pointwise(PointwiseNumber(sums[e]), values[e], more[e]));
+  UNROLL_ALL
+  for (int e = 0; e < COUNT; ++e) {
+    const Offset to = offset_of(e);
+    if (e >= begin && e < end && to.down <= last.down && to.right <= last.right)
+      pointwise_write(args, first.below(to.down).beside(to.right), more[e]);
   }
 }
 #endif

@@ -102,7 +102,8 @@ std::string pointwise_source(const EpilogueForm& epilogue) {
 }
 
 std::string pointwise_header(const EpilogueForm& epilogue) {
-  std::string reads, writes;
+  std::string reads, prefetches, writes;
+  int matrices = 0;
   for (std::size_t slot = 0; slot < epilogue.operands.size(); ++slot) {
     const EpilogueSlot& operand = epilogue.operands[slot];
     const bool all = operand.over == EpilogueOver::all;
@@ -121,15 +122,23 @@ std::string pointwise_header(const EpilogueForm& epilogue) {
       reads += "  values." + p + " = " +
                (all ? of + ".data ? " + read + " : PointwiseNumber(" + of + ".value)" : read) +
                ";\n";
+      if (operand.over == EpilogueOver::elements) {
+        prefetches += "  " + of + ".prefetch<" + type + ">(" + at + ");\n";
+        ++matrices;
+      }
     }
   }
   return pointwise_source(epilogue) + "typedef PointwiseArgsOf<" +
          std::to_string(std::max<std::size_t>(1, epilogue.operands.size())) +
-         "> PointwiseArgs;\n"
+         "> PointwiseArgs;\nconstexpr int kPointwiseMatrices = " + std::to_string(matrices) +
+         ";  // that are read\n"
          "DEVICE void pointwise_read([[maybe_unused]] const PointwiseArgs& args, "
          "[[maybe_unused]] const Place& at,\n"
          "                           [[maybe_unused]] PointwiseValues& values) {\n" +
          reads +
+         "}\nDEVICE void pointwise_prefetch([[maybe_unused]] const PointwiseArgs& args, "
+         "[[maybe_unused]] const Place& at) {\n" +
+         prefetches +
          "}\nDEVICE void pointwise_write([[maybe_unused]] const PointwiseArgs& args, "
          "[[maybe_unused]] const Place& at,\n"
          "                            [[maybe_unused]] const PointwiseResults& results) {\n" +

@@ -66,12 +66,40 @@ DEVICE T logistic(T x) {
   typedef Basic<T> B;
   return B::divide(T(1), B::add(T(1), B::exponential(-x)));
 }
+// The normal distribution's function, (1 + erf(x / sqrt(2))) / 2. In f32 on a GPU, for x < 0, t P(t) exp(-x^2 / 2) with
+// t = 1 / (1 + 0.3 |x|) and P of degree 7, which is off by 1.5e-7 relatively (fitted with equal weights from 0 to 14), all in
+// all by 2^-22 absolutely; 1 - that of -x for others.
+template <class T>
+DEVICE T normal(T x) {
+  typedef Basic<T> B;
+  return B::multiply(T(0.5), B::add(T(1), B::error_function(B::multiply(x, T(0.70710678118654752)))));  // sqrt(1 / 2)
+}
 #ifndef TILEWISE_HOST
-DEVICE float logistic(float x) {
-  float e, y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(e) : "f"(__fmul_rn(x, -0x1.715476p+0f)));  // -log2(e)
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(__fadd_rn(1, e)));
+DEVICE float fast_exp2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
+}
+DEVICE float fast_reciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+DEVICE float logistic(float x) {
+  return fast_reciprocal(__fadd_rn(1, fast_exp2(__fmul_rn(x, -0x1.715476p+0f))));  // -log2(e)
+}
+DEVICE float normal(float x) {
+  const float t = fast_reciprocal(__fmaf_rn(0.3f, fabsf(x), 1));
+  float p = 0x1.2441f4p-5f;
+  p = __fmaf_rn(p, t, -0x1.41f652p-3f);
+  p = __fmaf_rn(p, t, 0x1.a6a134p-3f);
+  p = __fmaf_rn(p, t, -0x1.b7d76ep-5f);
+  p = __fmaf_rn(p, t, 0x1.074d84p-3f);
+  p = __fmaf_rn(p, t, 0x1.993d9p-4f);
+  p = __fmaf_rn(p, t, 0x1.ee9beap-4f);
+  p = __fmaf_rn(p, t, 0x1.ea0066p-4f);
+  const float below = __fmul_rn(__fmul_rn(t, p), fast_exp2(__fmul_rn(__fmul_rn(x, x), -0x1.715476p-1f)));
+  return x < 0 ? below : __fsub_rn(1, below);
 }
 #endif
 
@@ -103,10 +131,7 @@ struct Functions : Basic<T> {
   static DEVICE_MEMBER T sigmoid(T x) { return logistic(x); }
   static DEVICE_MEMBER T silu(T x) { return B::multiply(x, logistic(x)); }
   static DEVICE_MEMBER T relu(T x) { return x < T(0) ? T(0) : x; }
-  static DEVICE_MEMBER T gelu(T x) {
-    const T inner = B::multiply(x, T(0.70710678118654752));  // sqrt(1 / 2)
-    return B::multiply(B::multiply(T(0.5), x), B::add(T(1), B::error_function(inner)));
-  }
+  static DEVICE_MEMBER T gelu(T x) { return B::multiply(x, normal(x)); }
   // x (1 + tanh(y)) / 2 is x / (1 + exp(-2 y)), which loses no digits where tanh(y) is near -1.
   static DEVICE_MEMBER T gelu_tanh(T x) {
     const T slope = B::add(T(1.5957691216057308), B::multiply(T(0.07135481627260025), B::multiply(x, x)));  // 2 sqrt(2 / pi)

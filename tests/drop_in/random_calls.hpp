@@ -124,6 +124,7 @@ class RandomCalls : public testing::Test {
   void run(const std::vector<RandomCall>& calls, int first);
   void call_both(const RandomCall& call, const std::string& what, bool& compared);
   /// `x`: C, or a further result.
+  double exact_sum(const RandomCall& call, std::int64_t nth) const;
   void compare_result(const RandomCall& call, const Operand& x, const std::byte* theirs,
                       const std::byte* mine, const std::string& what);
 
@@ -417,6 +418,28 @@ inline void RandomCalls::call_both(const RandomCall& call, const std::string& wh
   }
 }
 
+/// alpha op(A) op(B) + beta C + bias of the nth element of C's first product, as far as it is
+/// column-major: what is right where two libraries differ.
+inline double RandomCalls::exact_sum(const RandomCall& call, std::int64_t nth) const {
+  const auto value = [&](const Operand& x, Arena& from, std::int64_t element) {
+    const DType type = dtype(x.type);
+    return to_double(type, from.data() + x.at + element * bytes_of(type));
+  };
+  const auto scalar = [&](const std::array<std::byte, 8>& of) {
+    return to_double(dtype(call.kind->scalar), of.data());
+  };
+  const std::int64_t row = nth % call.c.ld, column = nth / call.c.ld;
+  double sum = 0;
+  for (std::int64_t k = 0; k < call.k; ++k)
+    sum += value(call.a, *operands_, call.op_a ? k + row * call.a.ld : row + k * call.a.ld) *
+           value(call.b, *operands_, call.op_b ? column + k * call.b.ld : k + column * call.b.ld);
+  sum *= scalar(call.alpha);
+  if (scalar(call.beta) != 0)
+    sum += scalar(call.beta) *
+           value(call.addend, call.apart ? *operands_ : *results_, row + column * call.addend.ld);
+  return (call.epilogue & kLtWithBias) != 0 ? sum + value(call.bias, *operands_, row) : sum;
+}
+
 inline void RandomCalls::compare_result(const RandomCall& call, const Operand& result,
                                         const std::byte* theirs, const std::byte* mine,
                                         const std::string& what) {
@@ -448,11 +471,15 @@ inline void RandomCalls::compare_result(const RandomCall& call, const Operand& r
         unit * (2 * std::abs(x) + partial) + of_sum +
         of_gelu * (std::max(1.0, std::abs(x)) + (is_derivative ? partial / 16 : 0));
     if (x == y || (std::isnan(x) && std::isnan(y)) || std::abs(x - y) <= allowed) continue;
-    ADD_FAILURE() << what
+    ADD_FAILURE() << what << ", beta " << to_double(dtype(call.kind->scalar), call.beta.data())
                   << (is_sum                 ? ": sum"
                       : &result == &call.aux ? ": aux"
                                              : "")
-                  << " at " << (at - result.at) / bytes << ": " << x << " and " << y;
+                  << " at " << (at - result.at) / bytes << ": " << x << " and " << y
+                  << (at < result.at || &result == &call.bias
+                          ? std::string()
+                          : "; the exact sum before an activation is " +
+                                std::to_string(exact_sum(call, (at - result.at) / bytes)));
     ++failed_;
     return;
   }

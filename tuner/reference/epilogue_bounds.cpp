@@ -118,6 +118,15 @@ Bounds<T> sigmoid(const Bounds<T>& x) {
   return {std::max(T(0), low - slack(x.low, low)), high + slack(x.high, high), x.nan};
 }
 
+/// (1 + erf(x / sqrt(2))) / 2, by an absolute error from exact.
+template <class T>
+Bounds<T> normal(const Bounds<T>& x) {
+  if (x.empty()) return Bounds<T>::nothing();
+  const auto exact = [](T a) { return T(0.5) * (T(1) + std::erf(a * T(std::numbers::sqrt2 / 2))); };
+  constexpr T kSlack = T(kFunctionUlps) * std::numeric_limits<T>::epsilon();
+  return {std::max(T(0), exact(x.low) - kSlack), exact(x.high) + kSlack, x.nan};
+}
+
 /// A rising function of numbers from 0 on; NaN below.
 template <class T, class Function>
 Bounds<T> from_zero(const Bounds<T>& x, const Function& function, int ulps) {
@@ -231,8 +240,7 @@ Bounds<T> value_of(const EpilogueNode& node, const Bounds<T>& x, const Bounds<T>
       return rising(
           x, [](T a) { return a < T(0) ? T(0) : a; }, 0);
     case Op::gelu:
-      return multiply(multiply(number(0.5), x),
-                      add(one, error_function(multiply(x, number(std::numbers::sqrt2 / 2)))));
+      return multiply(x, normal(x));
     case Op::gelu_tanh: {
       const Bounds<T> square = square_of(x);
       const Bounds<T> slope =

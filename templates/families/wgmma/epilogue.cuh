@@ -38,6 +38,23 @@ struct WarpTile {
   }
 };
 
+#if POINTWISE && !SPLIT
+// Starts to bring the matrices that an epilogue reads into the L2: a warp's part of them, in lines of 128 bytes or longer.
+DEVICE void prefetch_operands(const WarpTile& to) {
+  const PointwiseArgs& args = to.args.pointwise;
+  constexpr int LINE = 128 / int(sizeof(Result));
+  const int lane = int(threadIdx.x) % 32;
+  UNROLL_BY(1)
+  for (int i = 0; i < kInstructions; ++i) {
+    const Place first = to.place(i, 0, 0);
+    const Offset last = args.last_from(first);
+    UNROLL_BY(1)
+    for (int right = SWAP_AB ? lane : lane / 16 * LINE; right < WGMMA_N; right += SWAP_AB ? 32 : 2 * LINE)
+      pointwise_prefetch(args, args.nearest(first, SWAP_AB ? Offset{right, 0} : Offset{lane % 16, right}, last));
+  }
+}
+#endif
+
 [[maybe_unused]] DEVICE char* scratch_of_warp(char* shared) {
   return shared + kLayout.scratch_at() + (int(threadIdx.x) / 32 - 4) * kEpilogue.bytes();  //@ wgmma-scratch
 }
@@ -138,6 +155,25 @@ DEVICE void lay_down_elements(const Scalars& scalars, const Sum (&sums)[COUNT], 
     store_vector<TOGETHER>(at(e), some);
   }
 }
+#if POINTWISE
+// The sums of a part are taken some blocks at a time, between barriers: the compiler would load the operands of all, for
+// which there may be no registers. The more there are, the more loads are in flight.
+constexpr int kSpareRegisters = kRegisters.multiplying() - kInstructions * WGMMA_N / 2;
+constexpr int kSumsTogether =
+    kPointwiseMatrices > 0 ? 8 : (kSpareRegisters >= 104 ? 32 : (kSpareRegisters >= 88 ? 16 : 8));
+template <int FIRST_, int COUNT_>
+struct Blocks {
+  static constexpr int FIRST = FIRST_, COUNT = COUNT_;
+};
+// Calls each(Blocks<>()) for all of SUMS sums.
+template <int SUMS, int FIRST = 0, class Each>
+DEVICE void for_blocks(const Each& each) {
+  constexpr int COUNT = tilewise::layout::smaller(kSumsTogether, SUMS - FIRST);
+  each(Blocks<FIRST, COUNT>());
+  if constexpr (FIRST + COUNT < SUMS) for_blocks<SUMS, FIRST + COUNT>(each);
+}
+#endif
+
 // Lays down the warp's results of a part. to: the warp's buffer, with SWAP_AB the warpgroup's.
 template <class Of>
 DEVICE void lay_down(char* buffer, const WarpTile& to, const Sums& sums) {
@@ -170,23 +206,15 @@ DEVICE void lay_down(char* buffer, const WarpTile& to, const Sums& sums) {
       lay_down_elements(to.scalars, some, place_of_block, from, offset_of);
   };
 #if POINTWISE
-  // A block at a time, between barriers: the compiler would load the operands of all, and has no registers for them.
-  UNROLL_ALL
-  for (int block = 0; block < Of::SPAN / 16; ++block) {
-    Sum some[8];
+  for_blocks<Of::SPAN / 2>([&](auto blocks) {
+    typedef decltype(blocks) Blocks;
+    Sum some[Blocks::COUNT];
     UNROLL_ALL
-    for (int e = 0; e < 8; ++e) some[e] = of_part[8 * block + e];
-    const auto of_block = [&](int nth, int left, int right) { return place(block + nth, left, right); };
-    const Offset from = offset_of(8 * block);
+    for (int e = 0; e < Blocks::COUNT; ++e) some[e] = of_part[Blocks::FIRST + e];
+    const auto of_block = [&](int nth, int left, int right) { return place(Blocks::FIRST / 8 + nth, left, right); };
+    const Offset from = offset_of(Blocks::FIRST);
     lay(some, of_block, first.below(from.down).beside(from.right));
-  }
-  if constexpr (Of::SPAN % 16 > 0) {
-    constexpr int BLOCK = Of::SPAN / 16;
-    const Sum some[4] = {of_part[8 * BLOCK], of_part[8 * BLOCK + 1], of_part[8 * BLOCK + 2], of_part[8 * BLOCK + 3]};
-    const auto of_block = [&](int nth, int left, int right) { return place(BLOCK + nth, left, right); };
-    const Offset from = offset_of(8 * BLOCK);
-    lay(some, of_block, first.below(from.down).beside(from.right));
-  }
+  });
 #else
   lay(of_part, place, first);
 #endif
