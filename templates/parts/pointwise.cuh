@@ -46,10 +46,6 @@ struct PointwiseOperand {
     return PointwiseNumber(Number<TYPE>::widen(static_cast<const typename Number<TYPE>::Stored*>(data)[at]));
   }
   template <int TYPE>
-  DEVICE_MEMBER void prefetch(Int64 at) const {
-    prefetch_to_l2(static_cast<const typename Number<TYPE>::Stored*>(data) + at);
-  }
-  template <int TYPE>
   DEVICE_MEMBER void write(Int64 at, PointwiseNumber value) const {
     static_cast<typename Number<TYPE>::Stored*>(data)[at] = narrow_pointwise<TYPE>(value);
   }

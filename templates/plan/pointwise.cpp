@@ -102,7 +102,7 @@ std::string pointwise_source(const EpilogueForm& epilogue) {
 }
 
 std::string pointwise_header(const EpilogueForm& epilogue) {
-  std::string reads, prefetches, writes;
+  std::string reads, writes;
   int matrices = 0;
   for (std::size_t slot = 0; slot < epilogue.operands.size(); ++slot) {
     const EpilogueSlot& operand = epilogue.operands[slot];
@@ -122,10 +122,7 @@ std::string pointwise_header(const EpilogueForm& epilogue) {
       reads += "  values." + p + " = " +
                (all ? of + ".data ? " + read + " : PointwiseNumber(" + of + ".value)" : read) +
                ";\n";
-      if (operand.over == EpilogueOver::elements) {
-        prefetches += "  " + of + ".prefetch<" + type + ">(" + at + ");\n";
-        ++matrices;
-      }
+      matrices += operand.over == EpilogueOver::elements;
     }
   }
   return pointwise_source(epilogue) + "typedef PointwiseArgsOf<" +
@@ -136,9 +133,6 @@ std::string pointwise_header(const EpilogueForm& epilogue) {
          "[[maybe_unused]] const Place& at,\n"
          "                           [[maybe_unused]] PointwiseValues& values) {\n" +
          reads +
-         "}\nDEVICE void pointwise_prefetch([[maybe_unused]] const PointwiseArgs& args, "
-         "[[maybe_unused]] const Place& at) {\n" +
-         prefetches +
          "}\nDEVICE void pointwise_write([[maybe_unused]] const PointwiseArgs& args, "
          "[[maybe_unused]] const Place& at,\n"
          "                            [[maybe_unused]] const PointwiseResults& results) {\n" +

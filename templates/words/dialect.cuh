@@ -77,12 +77,6 @@ DEVICE T* opaque_pointer(T* at) {  // to global memory
   return static_cast<T*>(__cvta_global_to_generic(address));
 #endif
 }
-// Starts to bring a line of global memory into the L2.
-DEVICE void prefetch_to_l2([[maybe_unused]] const void* at) {
-#ifndef TILEWISE_HOST
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(at)));
-#endif
-}
 DEVICE float* opaque_shared_pointer(float* at) {
 #ifdef TILEWISE_HOST
   return at;

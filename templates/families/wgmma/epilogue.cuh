@@ -38,23 +38,6 @@ struct WarpTile {
   }
 };
 
-#if POINTWISE && !SPLIT
-// Starts to bring the matrices that an epilogue reads into the L2: a warp's part of them, in lines of 128 bytes or longer.
-DEVICE void prefetch_operands(const WarpTile& to) {
-  const PointwiseArgs& args = to.args.pointwise;
-  constexpr int LINE = 128 / int(sizeof(Result));
-  const int lane = int(threadIdx.x) % 32;
-  UNROLL_BY(1)
-  for (int i = 0; i < kInstructions; ++i) {
-    const Place first = to.place(i, 0, 0);
-    const Offset last = args.last_from(first);
-    UNROLL_BY(1)
-    for (int right = SWAP_AB ? lane : lane / 16 * LINE; right < WGMMA_N; right += SWAP_AB ? 32 : 2 * LINE)
-      pointwise_prefetch(args, args.nearest(first, SWAP_AB ? Offset{right, 0} : Offset{lane % 16, right}, last));
-  }
-}
-#endif
-
 [[maybe_unused]] DEVICE char* scratch_of_warp(char* shared) {
   return shared + kLayout.scratch_at() + (int(threadIdx.x) / 32 - 4) * kEpilogue.bytes();  //@ wgmma-scratch
 }

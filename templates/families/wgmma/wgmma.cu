@@ -54,9 +54,6 @@ DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, int bl
     const int first = PING_PONG ? 0 : nth * kBlocks;
     Scalars scalars;
     const WarpTile to = {args, scalars, work, first * 64 + warp * 16};
-#if POINTWISE && !SPLIT
-    prefetch_operands(to);
-#endif
     multiply_tiles(sums, pipeline, from, work.tiles, first, [&] {
       scalars = scalars_of(args);  // not before: registers are scarce in the main loop
 #if PING_PONG
