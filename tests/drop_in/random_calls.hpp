@@ -125,6 +125,7 @@ class RandomCalls : public testing::Test {
   void call_both(const RandomCall& call, const std::string& what, bool& compared);
   /// `x`: C, or a further result.
   double exact_sum(const RandomCall& call, std::int64_t nth) const;
+  bool is_left_out(const RandomCall& call, bool is_aux, double exact, double mine, double allowed);
   void compare_result(const RandomCall& call, const Operand& x, const std::byte* theirs,
                       const std::byte* mine, const std::string& what);
 
@@ -138,7 +139,8 @@ class RandomCalls : public testing::Test {
   std::unique_ptr<Arena> operands_, results_;
   DeviceBuffer on_device_, theirs_, mine_;
   std::uint64_t answered_ = 0, refused_ = 0;  // products to be answered; refused by cuBLAS
-  static constexpr int kMostFailed = 20;
+  static constexpr int kMostFailed = 20, kMostLeftOut = 200;  // elements of few calls
+  int left_out_ = 0;
   int failed_ = 0;  // calls with a wrong result
 };
 
@@ -440,6 +442,21 @@ inline double RandomCalls::exact_sum(const RandomCall& call, std::int64_t nth) c
   return (call.epilogue & kLtWithBias) != 0 ? sum + value(call.bias, *operands_, row) : sum;
 }
 
+/// Whether `mine` is right where cublasLt is not: its version 13.1 leaves out beta C of some
+/// products of one row that have an epilogue. exact: exact_sum().
+inline bool RandomCalls::is_left_out(const RandomCall& call, bool is_aux, double exact, double mine,
+                                     double allowed) {
+  const double beta = to_double(dtype(call.kind->scalar), call.beta.data());
+  if (call.m != 1 || call.epilogue == kLtNoEpilogue || (call.epilogue & 64) != 0 || beta == 0)
+    return false;
+  double wanted = exact;
+  if (!is_aux && (call.epilogue & kLtRelu) != 0) wanted = std::max(exact, 0.0);
+  if (!is_aux && (call.epilogue & kLtGelu) != 0)
+    wanted =
+        exact / (1 + std::exp(-1.5957691216057308 * (exact + 0.044715 * exact * exact * exact)));
+  return std::abs(mine - wanted) <= allowed && ++left_out_ <= kMostLeftOut;
+}
+
 inline void RandomCalls::compare_result(const RandomCall& call, const Operand& result,
                                         const std::byte* theirs, const std::byte* mine,
                                         const std::string& what) {
@@ -471,15 +488,16 @@ inline void RandomCalls::compare_result(const RandomCall& call, const Operand& r
         unit * (2 * std::abs(x) + partial) + of_sum +
         of_gelu * (std::max(1.0, std::abs(x)) + (is_derivative ? partial / 16 : 0));
     if (x == y || (std::isnan(x) && std::isnan(y)) || std::abs(x - y) <= allowed) continue;
-    ADD_FAILURE() << what << ", beta " << to_double(dtype(call.kind->scalar), call.beta.data())
+    const bool has_exact = at >= result.at && &result != &call.bias;
+    const double exact = has_exact ? exact_sum(call, (at - result.at) / bytes) : 0;
+    if (has_exact && is_left_out(call, &result == &call.aux, exact, y, allowed)) continue;
+    ADD_FAILURE() << what
                   << (is_sum                 ? ": sum"
                       : &result == &call.aux ? ": aux"
                                              : "")
                   << " at " << (at - result.at) / bytes << ": " << x << " and " << y
-                  << (at < result.at || &result == &call.bias
-                          ? std::string()
-                          : "; the exact sum before an activation is " +
-                                std::to_string(exact_sum(call, (at - result.at) / bytes)));
+                  << (has_exact ? "; the exact sum before an activation is " + std::to_string(exact)
+                                : "");
     ++failed_;
     return;
   }
