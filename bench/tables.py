@@ -33,7 +33,8 @@ def load(name):
 
 def size_of(problem):
     batch = f"*{problem['batch']}" if problem.get("batch", 1) != 1 else ""
-    return f"{problem['layout']} {problem['m']}x{problem['n']}x{problem['k']}{batch}"
+    epilogue = f" `{problem['epilogue']}`" if "epilogue" in problem else ""
+    return f"{problem['layout']} {problem['m']}x{problem['n']}x{problem['k']}{batch}{epilogue}"
 
 
 def tune_table(name):
@@ -113,7 +114,8 @@ def compare_rows(section):
         if not tuned:
             rows.append(f"| {size_of(shape['problem'])} | failed " + "| - " * 10 + "|")
             continue
-        rows.append(f"| {size_of(shape['problem'])} | {shape['match']} | {microseconds(tuned)} "
+        over_bare = f", {shape['over_bare']:.3f}x of the product without it" if shape.get("over_bare") else ""
+        rows.append(f"| {size_of(shape['problem'])}{over_bare} | {shape['match']} | {microseconds(tuned)} "
                     f"| {100 * tuned['spread']:.2f}% | {shape['tflops']:.2f} | {microseconds(cublas)} "
                     f"| {microseconds(pedantic)} | {microseconds(lt)} | {times(shape['ratio'])} "
                     f"| {times(shape['over_floor'])} | {host_time(tuned)} | {host_time(cublas)} |")
