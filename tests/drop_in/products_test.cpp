@@ -83,8 +83,9 @@ class ProductsToAnswer : public testing::Test {
     std::filesystem::remove(file_);
     setenv("TILEWISE_DB", file_.c_str(), 1);
   }
-  const std::filesystem::path file_ =
-      std::filesystem::path(testing::TempDir()) / "products_to_answer.db";
+  const std::filesystem::path file_ =  // tests run at once
+      testing::TempDir() + "products_to_answer_" +
+      testing::UnitTest::GetInstance()->current_test_info()->name() + ".db";
   std::optional<Database> database_;
   AnyCall draw_;
 };
