@@ -124,8 +124,13 @@ class RandomCalls : public testing::Test {
   void run(const std::vector<RandomCall>& calls, int first);
   void call_both(const RandomCall& call, const std::string& what, bool& compared);
   /// `x`: C, or a further result.
-  double exact_sum(const RandomCall& call, std::int64_t nth) const;
-  bool is_left_out(const RandomCall& call, bool is_aux, double exact, double mine, double allowed);
+  static bool is_derivative(const RandomCall& call) {
+    return (call.epilogue & kLtOfGelu) == kLtOfGelu;
+  }
+  std::optional<double> exact_sum(const RandomCall& call, std::int64_t row,
+                                  std::int64_t column) const;
+  bool only_mine_is_right(const RandomCall& call, bool is_aux, double exact, double mine,
+                          double allowed);
   void compare_result(const RandomCall& call, const Operand& x, const std::byte* theirs,
                       const std::byte* mine, const std::string& what);
 
@@ -139,9 +144,9 @@ class RandomCalls : public testing::Test {
   std::unique_ptr<Arena> operands_, results_;
   DeviceBuffer on_device_, theirs_, mine_;
   std::uint64_t answered_ = 0, refused_ = 0;  // products to be answered; refused by cuBLAS
-  static constexpr int kMostFailed = 20, kMostLeftOut = 200;  // elements of few calls
-  int left_out_ = 0;
-  int failed_ = 0;  // calls with a wrong result
+  static constexpr int kMostFailed = 20, kMostTheirsWrong = 200;
+  int theirs_wrong_ = 0;  // elements where only the drop-in is right
+  int failed_ = 0;        // calls with a wrong result
 };
 
 /// Kinds that are only passed through need no kernel.
@@ -407,12 +412,14 @@ inline void RandomCalls::call_both(const RandomCall& call, const std::string& wh
   const Status mine = multiply(ours_, mine_);
   answered_ += call.answered;
   // Products that cuBLAS does not support were never measured with it; they are answered only here.
-  // Of some epilogues it says instead that a value is invalid.
+  // Of a derivative in f32 cublasLt 13.1 says instead that a value is invalid; no value of such a
+  // call is, where `answered`.
   constexpr Status kInvalidValue = 7, kNotSupported = 15;
-  const bool has_epilogue = call.epilogue != kLtNoEpilogue;
-  const bool theirs_refused = (theirs == kNotSupported &&
-                               (call.kind->operand == kI8 || call.kind->lt_only || has_epilogue)) ||
-                              (theirs == kInvalidValue && has_epilogue);
+  const bool theirs_refused =
+      (theirs == kNotSupported &&
+       (call.kind->operand == kI8 || call.kind->lt_only || call.epilogue != kLtNoEpilogue)) ||
+      (theirs == kInvalidValue && call.answered && call.kind->operand == kF32 &&
+       is_derivative(call));
   compared = !(theirs_refused && mine == kSuccess);
   refused_ += !compared;
   if (compared) {
@@ -420,9 +427,13 @@ inline void RandomCalls::call_both(const RandomCall& call, const std::string& wh
   }
 }
 
-/// alpha op(A) op(B) + beta C + bias of the nth element of C's first product, as far as it is
-/// column-major: what is right where two libraries differ.
-inline double RandomCalls::exact_sum(const RandomCall& call, std::int64_t nth) const {
+/// alpha op(A) op(B) + beta C + bias of an element: what is right where two libraries differ. None
+/// where this is not the sum before an activation: of batches, rows in order, scales, derivatives.
+inline std::optional<double> RandomCalls::exact_sum(const RandomCall& call, std::int64_t row,
+                                                    std::int64_t column) const {
+  if (call.batch != 1 || call.a.order != kLtColumnMajor || call.scales_at >= 0 ||
+      is_derivative(call) || row >= call.m || column >= call.n)
+    return std::nullopt;
   const auto value = [&](const Operand& x, Arena& from, std::int64_t element) {
     const DType type = dtype(x.type);
     return to_double(type, from.data() + x.at + element * bytes_of(type));
@@ -430,7 +441,6 @@ inline double RandomCalls::exact_sum(const RandomCall& call, std::int64_t nth) c
   const auto scalar = [&](const std::array<std::byte, 8>& of) {
     return to_double(dtype(call.kind->scalar), of.data());
   };
-  const std::int64_t row = nth % call.c.ld, column = nth / call.c.ld;
   double sum = 0;
   for (std::int64_t k = 0; k < call.k; ++k)
     sum += value(call.a, *operands_, call.op_a ? k + row * call.a.ld : row + k * call.a.ld) *
@@ -442,19 +452,18 @@ inline double RandomCalls::exact_sum(const RandomCall& call, std::int64_t nth) c
   return (call.epilogue & kLtWithBias) != 0 ? sum + value(call.bias, *operands_, row) : sum;
 }
 
-/// Whether `mine` is right where cublasLt is not: its version 13.1 leaves out beta C of some
-/// products of one row that have an epilogue. exact: exact_sum().
-inline bool RandomCalls::is_left_out(const RandomCall& call, bool is_aux, double exact, double mine,
-                                     double allowed) {
+/// Whether `mine` is right where cublasLt is not: its version 13.1 was wrong in two of 4,000 calls,
+/// of one row with an epilogue and beta 1. exact: exact_sum().
+inline bool RandomCalls::only_mine_is_right(const RandomCall& call, bool is_aux, double exact,
+                                            double mine, double allowed) {
   const double beta = to_double(dtype(call.kind->scalar), call.beta.data());
-  if (call.m != 1 || call.epilogue == kLtNoEpilogue || (call.epilogue & 64) != 0 || beta == 0)
-    return false;
+  if (call.m != 1 || call.epilogue == kLtNoEpilogue || beta == 0) return false;
   double wanted = exact;
   if (!is_aux && (call.epilogue & kLtRelu) != 0) wanted = std::max(exact, 0.0);
   if (!is_aux && (call.epilogue & kLtGelu) != 0)
     wanted =
         exact / (1 + std::exp(-1.5957691216057308 * (exact + 0.044715 * exact * exact * exact)));
-  return std::abs(mine - wanted) <= allowed && ++left_out_ <= kMostLeftOut;
+  return std::abs(mine - wanted) <= allowed && ++theirs_wrong_ <= kMostTheirsWrong;
 }
 
 inline void RandomCalls::compare_result(const RandomCall& call, const Operand& result,
@@ -471,8 +480,8 @@ inline void RandomCalls::compare_result(const RandomCall& call, const Operand& r
   const double partial = 16 * std::sqrt(static_cast<double>(call.k)) * std::abs(alpha) *
                          (call.kind->compute == kCompute16 ? 4 : 1);
   // cublasLt's GELU is an approximation of tanh's, and a gradient of the bias adds such elements.
-  const bool is_sum = &result == &call.bias, is_derivative = (call.epilogue & 64) != 0;
-  const double of_gelu = is_derivative || (call.epilogue & kLtGelu) != 0 ? 1e-2 : 0;
+  const bool is_sum = &result == &call.bias;
+  const double of_gelu = is_derivative(call) || (call.epilogue & kLtGelu) != 0 ? 1e-2 : 0;
   const double of_sum =
       is_sum ? (unit + of_gelu) * partial * std::sqrt(static_cast<double>(call.n)) : 0;
   const std::int64_t bytes = bytes_of(type), first = result.at / 256 * 256;
@@ -486,18 +495,20 @@ inline void RandomCalls::compare_result(const RandomCall& call, const Operand& r
     const double x = to_double(type, theirs + at), y = to_double(type, mine + at);
     const double allowed =
         unit * (2 * std::abs(x) + partial) + of_sum +
-        of_gelu * (std::max(1.0, std::abs(x)) + (is_derivative ? partial / 16 : 0));
+        of_gelu * (std::max(1.0, std::abs(x)) + (is_derivative(call) ? partial / 16 : 0));
     if (x == y || (std::isnan(x) && std::isnan(y)) || std::abs(x - y) <= allowed) continue;
-    const bool has_exact = at >= result.at && &result != &call.bias;
-    const double exact = has_exact ? exact_sum(call, (at - result.at) / bytes) : 0;
-    if (has_exact && is_left_out(call, &result == &call.aux, exact, y, allowed)) continue;
+    const std::int64_t nth = (at - result.at) / bytes;
+    const std::optional<double> exact =
+        at < result.at || is_sum ? std::nullopt : exact_sum(call, nth % result.ld, nth / result.ld);
+    const bool is_aux = &result == &call.aux;
+    if (exact && only_mine_is_right(call, is_aux, *exact, y, allowed)) continue;
     ADD_FAILURE() << what
-                  << (is_sum                 ? ": sum"
-                      : &result == &call.aux ? ": aux"
-                                             : "")
-                  << " at " << (at - result.at) / bytes << ": " << x << " and " << y
-                  << (has_exact ? "; the exact sum before an activation is " + std::to_string(exact)
-                                : "");
+                  << (is_sum   ? ": sum"
+                      : is_aux ? ": aux"
+                               : "")
+                  << " at " << nth << ": " << x << " and " << y
+                  << (exact ? "; the exact sum before an activation is " + std::to_string(*exact)
+                            : "");
     ++failed_;
     return;
   }
