@@ -68,7 +68,7 @@ DEVICE T logistic(T x) {
 }
 // The normal distribution's function, (1 + erf(x / sqrt(2))) / 2. In f32 on a GPU, for x < 0, t P(t) exp(-x^2 / 2) with
 // t = 1 / (1 + 0.3 |x|) and P of degree 7, which is off by 1.5e-7 relatively (fitted with equal weights from 0 to 14), all in
-// all by 2^-22 absolutely; 1 - that of -x for others.
+// all by at most 2^-21 absolutely; 1 - that of -x for others.
 template <class T>
 DEVICE T normal(T x) {
   typedef Basic<T> B;

@@ -190,12 +190,12 @@ DEVICE void lay_down(char* buffer, const WarpTile& to, const Sums& sums) {
   };
 #if POINTWISE
   for_blocks<Of::SPAN / 2>([&](auto blocks) {
-    typedef decltype(blocks) Blocks;
-    Sum some[Blocks::COUNT];
+    constexpr int FIRST = decltype(blocks)::FIRST, COUNT = decltype(blocks)::COUNT;
+    Sum some[COUNT];
     UNROLL_ALL
-    for (int e = 0; e < Blocks::COUNT; ++e) some[e] = of_part[Blocks::FIRST + e];
-    const auto of_block = [&](int nth, int left, int right) { return place(Blocks::FIRST / 8 + nth, left, right); };
-    const Offset from = offset_of(Blocks::FIRST);
+    for (int e = 0; e < COUNT; ++e) some[e] = of_part[FIRST + e];
+    const auto of_block = [&](int nth, int left, int right) { return place(FIRST / 8 + nth, left, right); };
+    const Offset from = offset_of(FIRST);
     lay(some, of_block, first.below(from.down).beside(from.right));
   });
 #else
