@@ -6,6 +6,7 @@
 
 #include "matmul/check_call.hpp"
 #include "matmul/map_cache.hpp"
+#include "templates/parts/layout.hpp"
 #include "tilewise/error.hpp"
 
 namespace tilewise {
@@ -86,6 +87,13 @@ std::array<std::uint32_t, 2> pack_blocks_of(const LaunchStep& step) {
   return {a, step.grid.x - a};
 }
 
+/// The call's operand of the epilogue that an argument names. An epilogue without operands has one
+/// without data.
+EpilogueOperand epilogue_operand(const Argument& argument, const Call& call) {
+  const auto slot = static_cast<std::size_t>(argument.value);
+  return slot < call.operands.size() ? call.operands[slot] : EpilogueOperand{};
+}
+
 std::int64_t stride_elements(const Argument& stride, const Call& call) {
   switch (stride.kind) {
     case Argument::Kind::lda:
@@ -100,6 +108,10 @@ std::int64_t stride_elements(const Argument& stride, const Call& call) {
       return call.stride_b;
     case Argument::Kind::stride_c:
       return call.stride_c;
+    case Argument::Kind::operand_ld:
+      return epilogue_operand(stride, call).ld;
+    case Argument::Kind::operand_stride:
+      return epilogue_operand(stride, call).stride;
     default:
       return stride.value;
   }
@@ -109,22 +121,23 @@ std::int64_t stride_elements(const Argument& stride, const Call& call) {
 void check_recipe(const TensorMapRecipe& recipe) {
   using Kind = Argument::Kind;
   const Kind base = recipe.base.kind, stride = recipe.stride.kind;
-  if (base != Kind::a && base != Kind::b && base != Kind::c && base != Kind::workspace)
-    throw Error(
-        ErrorKind::invalid_argument,
-        "tensor map: the base must be a, b, c or workspace, not " + std::string(to_string(base)));
-  if (stride != Kind::lda && stride != Kind::ldb && stride != Kind::ldc &&
-      stride != Kind::integer64)
+  if (base != Kind::a && base != Kind::b && base != Kind::c && base != Kind::workspace &&
+      base != Kind::operand)
     throw Error(ErrorKind::invalid_argument,
-                "tensor map: the stride must be lda, ldb, ldc or integer64, not " +
+                "tensor map: the base must be a, b, c, workspace or operand, not " +
+                    std::string(to_string(base)));
+  if (stride != Kind::lda && stride != Kind::ldb && stride != Kind::ldc &&
+      stride != Kind::operand_ld && stride != Kind::integer64)
+    throw Error(ErrorKind::invalid_argument,
+                "tensor map: the stride must be lda, ldb, ldc, operand_ld or integer64, not " +
                     std::string(to_string(stride)));
   const Kind batch = recipe.batch_stride.kind;
   if (batch != Kind::stride_a && batch != Kind::stride_b && batch != Kind::stride_c &&
-      batch != Kind::integer64)
-    throw Error(
-        ErrorKind::invalid_argument,
-        "tensor map: the batch stride must be stride_a, stride_b, stride_c or integer64, not " +
-            std::string(to_string(batch)));
+      batch != Kind::operand_stride && batch != Kind::integer64)
+    throw Error(ErrorKind::invalid_argument,
+                "tensor map: the batch stride must be stride_a, stride_b, stride_c, "
+                "operand_stride or integer64, not " +
+                    std::string(to_string(batch)));
 }
 
 /// Loads each distinct kernel once.
@@ -365,15 +378,11 @@ const void* Executable::base_address(const Argument& base, const Call& call,
       return call.b;
     case Argument::Kind::c:
       return call.c;
+    case Argument::Kind::operand:
+      return epilogue_operand(base, call).data;
     default:
       return address(base.value, memory);
   }
-}
-
-/// An epilogue without operands has one without data.
-EpilogueOperand Executable::epilogue_operand(const Patch& patch, const Call& call) {
-  const auto slot = static_cast<std::size_t>(patch.value);
-  return slot < call.operands.size() ? call.operands[slot] : EpilogueOperand{};
 }
 
 void Executable::fill_field(const Patch& patch, const Call& call, const Memory& memory,
@@ -414,21 +423,25 @@ void Executable::fill_field(const Patch& patch, const Call& call, const Memory& 
       return store(field, call.beta_device);
     case Kind::tensor_map: {
       const TensorMapRecipe& recipe = plan_.tensor_maps[static_cast<std::size_t>(patch.value)];
-      if (memory.zero && recipe.base.kind != Kind::c) return;
-      return encode_cached(*device_, recipe, map_owner_, patch.value,
-                           base_address(recipe.base, call, memory),
-                           {bytes_of(recipe.type, stride_elements(recipe.stride, call)),
-                            bytes_of(recipe.type, stride_elements(recipe.batch_stride, call))},
-                           field);
+      const bool of_epilogue = recipe.base.kind == Kind::operand;
+      if (memory.zero && recipe.base.kind != Kind::c && !of_epilogue) return;
+      const void* base = base_address(recipe.base, call, memory);
+      const MapStrides strides{bytes_of(recipe.type, stride_elements(recipe.stride, call)),
+                               bytes_of(recipe.type, stride_elements(recipe.batch_stride, call))};
+      // Otherwise the kernel does not use the map, by the same test.
+      if (of_epilogue &&
+          !layout::is_for_tma(reinterpret_cast<std::uintptr_t>(base), strides.row, strides.batch))
+        return;
+      return encode_cached(*device_, recipe, map_owner_, patch.value, base, strides, field);
     }
     case Kind::operand:
-      return store(field, epilogue_operand(patch, call).data);
+      return store(field, epilogue_operand({patch.kind, patch.value}, call).data);
     case Kind::operand_ld:
-      return store(field, epilogue_operand(patch, call).ld);
+      return store(field, epilogue_operand({patch.kind, patch.value}, call).ld);
     case Kind::operand_stride:
-      return store(field, epilogue_operand(patch, call).stride);
+      return store(field, epilogue_operand({patch.kind, patch.value}, call).stride);
     case Kind::operand_value:
-      return store(field, epilogue_operand(patch, call).value);
+      return store(field, epilogue_operand({patch.kind, patch.value}, call).value);
     case Kind::integer64:
     case Kind::integer32:
       return;  // constants, filled in by make_step()

@@ -107,7 +107,6 @@ class Executable {
   std::optional<LaunchShape> shape_of(const Step& step, const Memory& memory) const;
   template <class Launch>
   void for_each_launch(const Memory& memory, Launch launch) const;
-  static EpilogueOperand epilogue_operand(const Patch& patch, const Call& call);
   void fill(const Step& step, const Call& call, const Memory& memory, std::byte* arguments) const;
   void fill_field(const Patch& patch, const Call& call, const Memory& memory,
                   std::byte* field) const;

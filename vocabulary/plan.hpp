@@ -145,13 +145,15 @@ struct LaunchStep {
 /// the rows row_class, row_class + row_classes, ... of the matrix; its columns start at the 16-byte
 /// boundary at or before the first element of row `row_class`. dims are those of the whole matrix.
 struct TensorMapRecipe {
-  Argument base;    ///< kind a, b, c or workspace (value = byte offset)
-  Argument stride;  ///< kind lda, ldb, ldc or integer64 (elements)
+  /// Kind a, b, c, workspace (value = byte offset), or operand, whose map stays zero where TMA
+  /// cannot read the matrix (layout::is_for_tma()).
+  Argument base;
+  Argument stride;  ///< kind lda, ldb, ldc, operand_ld or integer64 (elements)
   DType type = DType::f32;
   std::vector<std::int64_t> dims;
   std::vector<std::int32_t> box;
-  /// The stride of dim 2, kind stride_a, stride_b, stride_c or integer64 (elements). If it is 0,
-  /// dim 2 is 1.
+  /// The stride of dim 2, kind stride_a, stride_b, stride_c, operand_stride or integer64
+  /// (elements). If it is 0, dim 2 is 1.
   Argument batch_stride{Argument::Kind::integer64, 0};
   int swizzle_bytes = 0;       ///< 0, 32, 64, 128
   int l2_promotion_bytes = 0;  ///< 0, 64, 128, 256

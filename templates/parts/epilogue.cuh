@@ -20,14 +20,20 @@ DEVICE Scalars scalars_of(const Arguments& args) {
   };
 }
 
+// alpha x sum + beta x old.
+DEVICE Sum blended(const Scalars& s, Sum sum, Result old) {
+  return multiply_add(s.beta, Number<RESULT>::widen(old), product(s.alpha, sum));
+}
+
 // The only way from sums to results: alpha x sum + beta x c, converted to C's type, as BLAS defines it. alpha = 0 drops
 // the product (even NaN); CLEARED: sums are 0 there. beta = 0 does not read C; else read_c(old) reads its elements. One
 // test of beta serves all COUNT sums: a test for each makes the code several times as large, and slow to compile.
-// POINTWISE: the epilogue follows. first: the place of element 0; offset_of(e): from it to that of element e. It also writes,
-// and therefore leaves out elements that are not stored: those before `begin`, from `end` on, and outside of C.
-template <bool CLEARED = false, int COUNT, class ReadC, class OffsetOf>
+// POINTWISE: the epilogue follows. first: the place of element 0, of a type that pointwise_all() takes; offset_of(e): from
+// it to that of element e. It also writes, and therefore leaves out elements that are not stored: those before `begin`,
+// from `end` on, and outside of C.
+template <bool CLEARED = false, int COUNT, class ReadC, class At, class OffsetOf>
 DEVICE void apply(const Scalars& s, const Sum (&sums)[COUNT], Result (&results)[COUNT], const ReadC& read_c,
-                  [[maybe_unused]] const Place& first, [[maybe_unused]] const OffsetOf& offset_of,
+                  [[maybe_unused]] const At& first, [[maybe_unused]] const OffsetOf& offset_of,
                   [[maybe_unused]] int begin = 0, [[maybe_unused]] int end = COUNT) {
   Sum values[COUNT];
   UNROLL_ALL

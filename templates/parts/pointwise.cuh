@@ -31,19 +31,39 @@ struct Place {
 #if POINTWISE
 #include "words/functions.cuh"
 
+// What an operand of the epilogue has an element for: the values of EpilogueOver (tilewise/epilogue.hpp).
+enum OperandOver { OVER_ALL, OVER_ROWS, OVER_COLUMNS, OVER_ELEMENTS };
+// An operand that is read, of this slot and type. VALUE: the member of PointwiseValues for it.
+template <int SLOT_, OperandOver OVER_, int TYPE_, auto VALUE_>
+struct ReadOperand {
+  static constexpr int SLOT = SLOT_, TYPE = TYPE_;
+  static constexpr OperandOver OVER = OVER_;
+  static constexpr auto VALUE = VALUE_;
+};
+
 // An operand of the epilogue.
 struct PointwiseOperand {
   void* data;  // null: a scalar, `value`
   Int64 ld, stride;  // elements; `stride` from one product of a batch to the next
   double value;
 
-  DEVICE_MEMBER Int64 of_all(const Place& at) const { return at.product * stride; }
-  DEVICE_MEMBER Int64 of_rows(const Place& at) const { return at.product * stride + at.row; }
-  DEVICE_MEMBER Int64 of_columns(const Place& at) const { return at.product * stride + at.column; }  //@ pointwise-column
-  DEVICE_MEMBER Int64 of_elements(const Place& at) const { return at.product * stride + at.row * ld + at.column; }
-  template <int TYPE>
-  DEVICE_MEMBER PointwiseNumber read(Int64 at) const {
-    return PointwiseNumber(Number<TYPE>::widen(static_cast<const typename Number<TYPE>::Stored*>(data)[at]));
+  // The number of the element for a place in C.
+  template <OperandOver OVER>
+  DEVICE_MEMBER Int64 at(const Place& place) const {
+    const Int64 first = place.product * stride;
+    if constexpr (OVER == OVER_ROWS) return first + place.row;
+    if constexpr (OVER == OVER_COLUMNS) return first + place.column;  //@ pointwise-column
+    if constexpr (OVER == OVER_ELEMENTS) return first + place.row * ld + place.column;
+    return first;
+  }
+  template <class Operand>
+  DEVICE_MEMBER const typename Number<Operand::TYPE>::Stored* address(const Place& place) const {
+    return static_cast<const typename Number<Operand::TYPE>::Stored*>(data) + at<Operand::OVER>(place);
+  }
+  template <class Operand>
+  DEVICE_MEMBER PointwiseNumber read(const Place& place) const {
+    if (Operand::OVER == OVER_ALL && !data) return PointwiseNumber(value);
+    return PointwiseNumber(Number<Operand::TYPE>::widen(*address<Operand>(place)));
   }
   template <int TYPE>
   DEVICE_MEMBER void write(Int64 at, PointwiseNumber value) const {
@@ -68,20 +88,43 @@ struct PointwiseArgsOf {
 
 #include "pointwise_source.cuh"
 
-// The results of COUNT sums, and what the epilogue writes besides C; as for apply() (epilogue.cuh). Operands of elements
-// that are not stored are read of the nearest one in C: a branch for each element would hold up all loads behind it.
+// Reads the operands OVER of the element at `place`.
+template <OperandOver OVER>
+DEVICE void read_operands(const PointwiseArgs& args, const Place& place, PointwiseValues& values) {
+  for_read([&](auto operand) {
+    typedef decltype(operand) Operand;
+    if constexpr (Operand::OVER == OVER) values.*Operand::VALUE = args.of[Operand::SLOT].template read<Operand>(place);
+  });
+}
+
+// The operands of COUNT elements; as for apply() (epilogue.cuh). Those of elements that are not stored are read of the
+// nearest one in C: a branch for each element would hold up all loads behind it.
 template <int COUNT, class OffsetOf>
-DEVICE void pointwise_all(const PointwiseArgs& args, const Sum (&sums)[COUNT], Result (&results)[COUNT], const Place& first,
-                          const OffsetOf& offset_of, int begin, int end) {
+DEVICE void read_values(const PointwiseArgs& args, const Place& first, const OffsetOf& offset_of, int begin, int end,
+                        PointwiseValues (&values)[COUNT]) {
   const Offset last = args.last_from(first);
+  UNROLL_ALL
+  for (int e = 0; e < COUNT; ++e) {
+    const Place at = args.nearest(first, offset_of(e >= begin && e < end ? e : begin), last);
+    read_operands<OVER_ALL>(args, at, values[e]);
+    read_operands<OVER_ROWS>(args, at, values[e]);
+    read_operands<OVER_COLUMNS>(args, at, values[e]);
+    read_operands<OVER_ELEMENTS>(args, at, values[e]);
+  }
+}
+
+// The results of COUNT sums, and what the epilogue writes besides C; as for apply(). At: Place, or a type for which
+// there is another read_values().
+template <int COUNT, class At, class OffsetOf>
+DEVICE void pointwise_all(const PointwiseArgs& args, const Sum (&sums)[COUNT], Result (&results)[COUNT], const At& first,
+                          const OffsetOf& offset_of, int begin, int end) {
   PointwiseValues values[COUNT];
   PointwiseResults more[COUNT];
-  UNROLL_ALL
-  for (int e = 0; e < COUNT; ++e)
-    pointwise_read(args, args.nearest(first, offset_of(e >= begin && e < end ? e : begin), last), values[e]);
+  read_values(args, first, offset_of, begin, end, values);
   UNROLL_ALL
   for (int e = 0; e < COUNT; ++e)
     results[e] = narrow_pointwise<RESULT>(pointwise(PointwiseNumber(sums[e]), values[e], more[e]));
+  const Offset last = args.last_from(first);
   UNROLL_ALL
   for (int e = 0; e < COUNT; ++e) {
     const Offset to = offset_of(e);

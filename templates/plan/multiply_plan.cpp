@@ -71,7 +71,8 @@ void state_multiply_work(LaunchStep& step, const Problem& problem, const Multipl
       threads_of(step) * (kPerResult * thread.result_stores + kPerExchange * thread.exchanged);
 }
 
-/// Adds the tensor maps of shape.maps, of A and B as the multiply step reads them, and of C.
+/// Adds the tensor maps of shape.maps, of A and B as the multiply step reads them, of C, and of
+/// matrices of the epilogue.
 void add_tensor_maps(Plan& plan, LaunchStep& multiply, const Problem& problem,
                      const MultiplyShape& shape) {
   const auto size = [&](std::int64_t inner, std::int64_t outer, bool swapped) {
@@ -80,10 +81,12 @@ void add_tensor_maps(Plan& plan, LaunchStep& multiply, const Problem& problem,
   };
   for (const TileMap& tiles : shape.maps) {
     TensorMapRecipe recipe;
+    const bool of_epilogue = tiles.of == TileMap::Of::operand;
+    const auto slot = static_cast<std::int64_t>(tiles.slot);
     // The order of MultiplyArgs: a, b, c, alpha_device, beta_device, lda, ldb, ldc, and strides.
     const auto place = static_cast<std::size_t>(tiles.of);
-    recipe.base = multiply.arguments[place];
-    recipe.stride = multiply.arguments[5 + place];
+    recipe.base = of_epilogue ? Argument{Kind::operand, slot} : multiply.arguments[place];
+    recipe.stride = of_epilogue ? Argument{Kind::operand_ld, slot} : multiply.arguments[5 + place];
     recipe.type = tiles.of == TileMap::Of::a   ? problem.a.type
                   : tiles.of == TileMap::Of::b ? problem.b.type
                                                : problem.c.type;
@@ -94,10 +97,12 @@ void add_tensor_maps(Plan& plan, LaunchStep& multiply, const Problem& problem,
     else
       recipe.dims = size(problem.n, problem.m, false);
     // The rows of the small parts follow those of the large ones.
-    if (shape.packs_split && tiles.of != TileMap::Of::c) recipe.dims[1] *= 2;
+    if (shape.packs_split && (tiles.of == TileMap::Of::a || tiles.of == TileMap::Of::b))
+      recipe.dims[1] *= 2;
     recipe.box = {tiles.columns, tiles.rows};
     if (is_batched(problem)) {
-      recipe.batch_stride = multiply.arguments[8 + place];
+      recipe.batch_stride =
+          of_epilogue ? Argument{Kind::operand_stride, slot} : multiply.arguments[8 + place];
       recipe.dims.push_back(problem.batch);
       recipe.box.push_back(1);
     }

@@ -53,16 +53,18 @@ double tile_steps(const Problem& problem, int tile_m, int tile_n, int tile_k);
 /// The tiles of a matrix that TMA copies; the kernel's argument is a tensor map, of rank 3 where
 /// there is a batch.
 struct TileMap {
-  enum class Of : std::uint8_t { a, b, c };
+  enum class Of : std::uint8_t { a, b, c, operand };
   Of of = Of::a;
   /// Elements of a box, along contiguous memory first: k and m (n) where k is contiguous as the
-  /// multiply kernel reads the operand, else m (n) and k; of C n and m.
+  /// multiply kernel reads the operand, else m (n) and k; of C and of a matrix of the epilogue n
+  /// and m.
   std::int32_t columns = 1, rows = 1;
   int swizzle_bytes = 0;  ///< 0, 32, 64, 128
   /// Over 1: rows have any alignment, and each row class has a map (TensorMapRecipe::row_classes).
   /// A box is 16 bytes wider than the tile, and has 1 / row_classes of its rows.
   int row_classes = 1;
   bool rounded = false;  ///< f32 is rounded to tf32 as it is copied
+  std::size_t slot = 0;  ///< of an operand of the epilogue that has C's type
 };
 
 /// The multiply step of a template; the rest of the plan follows from it.

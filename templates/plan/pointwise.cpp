@@ -76,11 +76,7 @@ std::string members(const EpilogueForm& epilogue, bool read) {
   return text;
 }
 
-std::string offset(std::string_view operand, EpilogueOver over) {
-  constexpr std::string_view kMembers[] = {"of_all", "of_rows", "of_columns", "of_elements"};
-  return std::string(operand) + "." + std::string(kMembers[static_cast<std::size_t>(over)]) +
-         "(at)";
-}
+constexpr std::string_view kOver[] = {"OVER_ALL", "OVER_ROWS", "OVER_COLUMNS", "OVER_ELEMENTS"};
 
 }  // namespace
 
@@ -106,32 +102,27 @@ std::string pointwise_header(const EpilogueForm& epilogue) {
   int matrices = 0;
   for (std::size_t slot = 0; slot < epilogue.operands.size(); ++slot) {
     const EpilogueSlot& operand = epilogue.operands[slot];
-    const bool all = operand.over == EpilogueOver::all;
-    const std::string p = "p" + std::to_string(slot), of = "args.of[" + std::to_string(slot) + "]";
-    const std::string at = offset(of, operand.over);
+    const auto over = [&](EpilogueOver of) { return std::string(kOver[static_cast<int>(of)]); };
+    const std::string number = std::to_string(slot), of = "args.of[" + number + "]";
     const std::string type = operand.type ? std::to_string(static_cast<int>(*operand.type))
-                             : all        ? "kPointwiseType"
-                                          : "RESULT";
-    if (operand.use == EpilogueUse::summed) {
-      writes += "  " + of + ".write<kPointwiseType>(" + offset(of, EpilogueOver::elements) +
-                ", results." + p + ");\n";
-    } else if (operand.use == EpilogueUse::written) {
-      writes += "  " + of + ".write<" + type + ">(" + at + ", results." + p + ");\n";
-    } else {
-      const std::string read = of + ".read<" + type + ">(" + at + ")";
-      reads += "  values." + p + " = " +
-               (all ? of + ".data ? " + read + " : PointwiseNumber(" + of + ".value)" : read) +
-               ";\n";
+                             : operand.over == EpilogueOver::all ? "kPointwiseType"
+                                                                 : "RESULT";
+    if (operand.use == EpilogueUse::read) {
+      reads += "  each(ReadOperand<" + number + ", " + over(operand.over) + ", " + type +
+               ", &PointwiseValues::p" + number + ">());\n";
       matrices += operand.over == EpilogueOver::elements;
+    } else {
+      const bool summed = operand.use == EpilogueUse::summed;
+      writes += "  " + of + ".write<" + (summed ? "kPointwiseType" : type) + ">(" + of + ".at<" +
+                over(summed ? EpilogueOver::elements : operand.over) + ">(at), results.p" + number +
+                ");\n";
     }
   }
   return pointwise_source(epilogue) + "typedef PointwiseArgsOf<" +
          std::to_string(std::max<std::size_t>(1, epilogue.operands.size())) +
          "> PointwiseArgs;\nconstexpr int kPointwiseMatrices = " + std::to_string(matrices) +
-         ";  // that are read\n"
-         "DEVICE void pointwise_read([[maybe_unused]] const PointwiseArgs& args, "
-         "[[maybe_unused]] const Place& at,\n"
-         "                           [[maybe_unused]] PointwiseValues& values) {\n" +
+         ";  // that are read\n// Calls each(ReadOperand<>()) for all that are read.\n"
+         "template <class Each>\nDEVICE void for_read([[maybe_unused]] const Each& each) {\n" +
          reads +
          "}\nDEVICE void pointwise_write([[maybe_unused]] const PointwiseArgs& args, "
          "[[maybe_unused]] const Place& at,\n"

@@ -110,6 +110,13 @@ DEVICE void launch_dependents() {
 #endif
 }
 
+// Fetches what lies at `at` into the L2.
+DEVICE void prefetch_l2([[maybe_unused]] const void* at) {
+#ifndef TILEWISE_HOST
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
+#endif
+}
+
 DEVICE float multiply_add(float x, float y, float sum) { return __fmaf_rn(x, y, sum); }
 
 // COUNT (1, 2 or 4) neighbouring floats at an address aligned to all of them, as one access.

@@ -88,7 +88,7 @@ std::vector<Round> rounds_for(const Problem& problem, bool all, bool rounded) {
     rounds.push_back({1, test::half_of_smallest(problem.c.type), 0, Values::whole});
   rounds.push_back({1, 0, 3, Values::special});
   if (problem.batch > 1) {
-    rounds.push_back({0, 1, 0, Values::whole, true, false});
+    rounds.push_back({0, 1, 0, Values::whole, true, !bare});
     rounds.push_back({1, 1, 2, Values::whole, false, true});
   }
   return rounds;

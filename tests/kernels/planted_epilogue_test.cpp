@@ -21,15 +21,51 @@ class PlantedEpilogue : public testing::TestWithParam<Subject> {};
 
 TEST_P(PlantedEpilogue, WithoutAMistakeNothingIsFound) { expect_nothing_found(GetParam()); }
 TEST_P(PlantedEpilogue, ABiasOfTheWrongAxisIsAWrongResult) {
-  expect_found(GetParam(), changed("pointwise-column"_marker, "at.column", "at.row"),
+  expect_found(GetParam(), changed("pointwise-column"_marker, "place.column", "place.row"),
                {" instead of "});
 }
 TEST_P(PlantedEpilogue, ABiasOffByOneAtTheEdgeIsAWrongResult) {
-  expect_found(GetParam(),
-               changed("pointwise-column"_marker, "at.column", "(at.column < 70 ? at.column : 70)"),
-               {" instead of "});
+  expect_found(
+      GetParam(),
+      changed("pointwise-column"_marker, "place.column", "(place.column < 70 ? place.column : 70)"),
+      {" instead of "});
 }
 INSTANTIATE_TEST_SUITE_P(Families, PlantedEpilogue, testing::ValuesIn(kSubjects), name_of);
+
+// wgmma loads vectors before it needs them, and a matrix by TMA where beta is 0.
+Subject ahead(const std::string& name, const std::string& swapped) {
+  return {name, TILEWISE_CHECK_PLAIN,
+          R"(wgmma {"TILE_M":64,"TILE_N":128,"CONSUMERS":1,"EPILOGUE":2,"VECTOR_C":1,"SWAP_AB":)" +
+              swapped + "}",
+          "--types bf16 bf16 strict --epilogue 'acc + bias[j] - 2 * rows[i] + residual[i,j]'"};
+}
+class PlantedAhead : public testing::TestWithParam<Subject> {};
+
+TEST_P(PlantedAhead, AnElementOfTheWrongLaneIsAWrongResult) {
+  expect_found(GetParam(), changed("wgmma-ahead-right"_marker, "from + lane", "from"),
+               {" instead of "});
+}
+TEST_P(PlantedAhead, AnElementOfTheWrongRowIsAWrongResult) {
+  expect_found(GetParam(), changed("wgmma-ahead-left"_marker, "left / 8", "0"), {" instead of "});
+}
+TEST_P(PlantedAhead, AnElementOfAnotherPartIsAWrongResult) {
+  expect_found(GetParam(), changed("wgmma-ahead-turn"_marker, "Of::NTH % 2", "0"),
+               {" instead of "});
+}
+TEST_P(PlantedAhead, AMatrixThatIsReadBeforeItLiesThereIsADataRace) {
+  Subject threads = GetParam();
+  threads.checker = TILEWISE_CHECK_TSAN;
+  expect_found(threads, removed("wgmma-operand-laid-down"_marker), {"data race"});
+}
+TEST_P(PlantedAhead, OneMatrixForAllProductsIsNotTheNextOnes) {
+  Subject batch = GetParam();
+  batch.options += " --batch 3";
+  expect_nothing_found(batch);
+  expect_found(batch, changed("wgmma-staged-product"_marker, "? 0 :", "? to.work.product :"),
+               {" instead of "});
+}
+INSTANTIATE_TEST_SUITE_P(Orders, PlantedAhead,
+                         testing::Values(ahead("AsStored", "0"), ahead("Swapped", "1")), name_of);
 
 // Other kernels do not reach elements outside of C.
 TEST(PlantedEpilogueEdge, WhatTmaDoesNotStoreMustNotBeWritten) {

@@ -200,10 +200,12 @@ void Operands::add_operands(std::uint64_t seed) {
     const std::int64_t columns = slot.over == EpilogueOver::all    ? 1
                                  : slot.over == EpilogueOver::rows ? problem_.m
                                                                    : problem_.n;
-    const bool read = slot.use == EpilogueUse::read;
-    Matrix& made = operands_.emplace_back(
-        make(type, slot.over == EpilogueOver::elements ? problem_.m : 1, columns, bytes_of(type),
-             read ? kNaNs : kCanary, read && round_.same_b));
+    const bool read = slot.use == EpilogueUse::read, matrix = slot.over == EpilogueOver::elements;
+    // Kernels may read aligned matrices in another way.
+    const int alignment =
+        matrix && round_.values == Values::whole ? problem_.c.alignment : bytes_of(type);
+    Matrix& made = operands_.emplace_back(make(type, matrix ? problem_.m : 1, columns, alignment,
+                                               read ? kNaNs : kCanary, read && round_.same_b));
     if (read) fill(made, seed + operands_.size());
   }
 }

@@ -47,14 +47,14 @@ struct PointwisePlaces : test::OnDevice {
     }
   };
   /// Small whole numbers, also in the gap after each row and in a row after each matrix. odd: rows
-  /// are not aligned.
+  /// are not aligned. shared: all products have one.
   Values make(DType type, std::int64_t rows, std::int64_t columns, std::int64_t batch,
-              bool odd = false) {
+              bool odd = false, bool shared = false) {
     const std::int64_t ld = odd ? columns | 1 : round_up(columns, std::int64_t{16}) + 16;
-    const std::int64_t stride = (rows + 1) * ld;
-    Values made{rows, columns, ld, stride, batch, type, {}};
-    made.bytes.resize(static_cast<std::size_t>(batch * stride * bytes_of(type)));
-    for (std::int64_t i = 0; i < batch * stride; ++i)
+    const std::int64_t size = (rows + 1) * ld, matrices = shared ? 1 : batch;
+    Values made{rows, columns, ld, shared ? 0 : size, batch, type, {}};
+    made.bytes.resize(static_cast<std::size_t>(matrices * size * bytes_of(type)));
+    for (std::int64_t i = 0; i < matrices * size; ++i)
       from_double(type, double(int(random_() % 7) - 3), made.bytes.data() + i * bytes_of(type));
     return made;
   }
@@ -67,6 +67,7 @@ struct PointwisePlaces : test::OnDevice {
     const Epilogue named(kText);
     const EpilogueForm& epilogue = *problem.epilogue;
     const bool scalar_is_read = random_() % 2 == 0;
+    const double beta = way_.beta;
     const Values a = make(problem.a.type, rows_a(problem), min_lda(problem), problem.batch),
                  b = make(problem.b.type, rows_b(problem), min_ldb(problem), problem.batch),
                  before = make(problem.c.type, problem.m, problem.n, problem.batch,
@@ -77,7 +78,8 @@ struct PointwisePlaces : test::OnDevice {
       const bool all = slot.over == EpilogueOver::all;
       operands.push_back(make(type_of(slot, problem.c.type), matrix ? problem.m : 1,
                               slot.over == EpilogueOver::rows ? problem.m : (all ? 1 : problem.n),
-                              problem.batch));
+                              problem.batch, way_.odd,
+                              way_.shared && slot.use == EpilogueUse::read && !all));
     }
     const DeviceBuffer on_a = on_device(a), on_b = on_device(b), on_c = on_device(before);
     std::vector<DeviceBuffer> on_operands;
@@ -106,7 +108,7 @@ struct PointwisePlaces : test::OnDevice {
     call.a = on_a.data(), call.b = on_b.data(), call.c = on_c.data();
     call.lda = a.ld, call.ldb = b.ld, call.ldc = before.ld;
     call.stride_a = a.stride, call.stride_b = b.stride, call.stride_c = before.stride;
-    call.alpha = 2, call.beta = 3;
+    call.alpha = 2, call.beta = beta;
     call.operands = bound;
     check_call(problem, call);
     executable.launch(call);
@@ -137,8 +139,9 @@ struct PointwisePlaces : test::OnDevice {
                 product, by_i ? i : 0,
                 over == EpilogueOver::rows ? i : (over == EpilogueOver::all ? 0 : j)));
           }
-          wanted.set(product, i, j,
-                     evaluate(epilogue, 2 * sum + 3 * before.at(product, i, j), values, &results));
+          wanted.set(
+              product, i, j,
+              evaluate(epilogue, 2 * sum + beta * before.at(product, i, j), values, &results));
           operands[aux].set(product, i, j, results[aux]);
           sums[static_cast<std::size_t>(j)] += results[gradient];
         }
@@ -196,6 +199,7 @@ struct PointwisePlaces : test::OnDevice {
           configurations.push_back(drawn->configuration);
       EXPECT_FALSE(configurations.empty()) << name;
       for (const Configuration& c : configurations) {
+        way_ = {random_() % 2 == 0 ? 3.0 : 0.0, random_() % 2 == 0, random_() % 2 == 0};
         check(kernel, problem, c);
         if (HasFailure()) return;
       }
@@ -203,6 +207,13 @@ struct PointwisePlaces : test::OnDevice {
     EXPECT_GT(supported, 0) << name;
   }
 
+  /// How a call is made. odd: rows of the epilogue's matrices are not aligned; shared: all products
+  /// of a batch have the same ones.
+  struct Way {
+    double beta = 3;
+    bool odd = false, shared = false;
+  };
+  Way way_;
   std::mt19937_64 random_{5};
   DeviceInfo info_;
 };
@@ -275,9 +286,15 @@ TEST_F(PointwisePlaces, OfEverySchedule) {
         {"CONSUMERS", consumers}, {"PING_PONG", ping_pong}, {"CLUSTER_N", cluster_n}};
   };
   constexpr Kind to_f32 = kF16ToF32;
-  check_with("wgmma", to_f32, 2, tma(0, 1, 0, 2));
-  check_with("wgmma", to_f32, 2, tma(1, 1, 0, 1));
-  check_with("wgmma", to_f32, 2, tma(0, 2, 1, 1));
+  // TMA reads a matrix of the epilogue where beta is 0 and its rows are aligned.
+  for (const Way& way : {Way{}, Way{0}, Way{0, true}, Way{0, false, true}}) {
+    way_ = way;
+    check_with("wgmma", to_f32, 2, tma(0, 1, 0, 2));
+    check_with("wgmma", to_f32, 2, tma(1, 1, 0, 1));
+    check_with("wgmma", kBf16, 2, tma(0, 2, 1, 1));
+    check_with("wgmma", kBf16, 1, tma(1, 1, 0, 1));
+  }
+  way_ = {};
   check_with("mma", kBf16, 2, {{"SLICE_K", 2}});
   check_with("simt", kF32, 2, {{"SLICE_K", 2}, {"UNROLL", 8}});
 }

@@ -3,12 +3,21 @@
 #include "families/wgmma/main_loop.cuh"
 #include "words/mma.cuh"
 
+// Whether operands of the caller's epilogue are loaded while the last instructions of a tile run.
+#define OPERANDS_AHEAD (POINTWISE && EPILOGUE >= 2)
+
 // The output tile of a warp's 16 rows of the left operand, in its 64 rows of instruction i.
 struct WarpTile {
   const WgmmaArgs& args;
   const Scalars& scalars;
   const WorkItem& work;
   int first_left;  // of the block's tile: the warp's first row of the left operand
+#if OPERANDS_AHEAD
+  struct AheadOperands& ahead;
+#endif
+
+  // Whether elements are loaded by TMA before their results are laid down: C's old ones, or those of a matrix of the epilogue.
+  DEVICE_MEMBER bool loads() const;
 
   // The instruction's first row of the left operand, and its first of the right one, of the block's tile.
   static DEVICE_MEMBER int left_of(int i) { return i / kAcross * 64; }
@@ -64,6 +73,163 @@ DEVICE void for_parts(const Each& each) {
   if constexpr (FIRST + 1 < kParts) for_parts<FIRST + 1>(each);
 }
 
+#if POINTWISE
+// What a lane reads of the caller's operands for its sums, but for elements of matrices: loaded before it is needed. Loads in
+// the epilogue itself would wait for the L2 once for each block of sums.
+struct AheadOperands {
+  static constexpr OperandOver LEFT = SWAP_AB ? OVER_COLUMNS : OVER_ROWS, RIGHT = SWAP_AB ? OVER_ROWS : OVER_COLUMNS;
+  PointwiseValues scalars;
+  PointwiseValues left[2 * kBlocks];  // of the lane's rows of the left operand, 8 apart, of each 64
+  // Of a part's rows of the right operand, one of each 32 in each lane. Parts take turns.
+  PointwiseValues right[2][tilewise::layout::ceil_div(kPartSpan, 32)];
+  bool by_tma;  // TMA loads the elements of matrix STAGED_OPERAND, if there is one
+
+  // Of a work item, and its first part.
+  DEVICE_MEMBER void load(const WarpTile& to) {
+    by_tma = to.scalars.beta == Sum(0) && is_for_tma(to.args.pointwise);
+    const Read read = {to.args.pointwise};
+    read(Over<OVER_ALL>(), to.place(0, 0, 0), scalars, true);
+    for_left(to, read, left);
+    load_right<Part<0>>(to);
+  }
+  template <class Of>
+  DEVICE_MEMBER void load_right(const WarpTile& to) {
+    for_right<Of::SPAN>(to, to.right_of(Of::INSTRUCTION) + Of::FIRST, Read{to.args.pointwise}, right[Of::NTH % 2]);
+  }
+  // Fetches the operands of a work item into the L2.
+  static DEVICE_MEMBER void prefetch(const WarpTile& to) {
+    const Prefetch fetch = {to.args.pointwise};
+    PointwiseValues none[tilewise::layout::larger(2 * kBlocks, tilewise::layout::ceil_div(kRightSpan, 32))];
+    fetch(Over<OVER_ALL>(), to.place(0, 0, 0), none[0], true);
+    for_left(to, fetch, none);
+    for_right<kRightSpan>(to, 0, fetch, none);
+  }
+  // Whether TMA can read matrix STAGED_OPERAND. The host encodes its maps by the same test.
+  static DEVICE_MEMBER bool is_for_tma([[maybe_unused]] const PointwiseArgs& args) {
+#if EPILOGUE == 2 && STAGED_OPERAND >= 0
+    const PointwiseOperand& of = args.of[STAGED_OPERAND];
+    return tilewise::layout::is_for_tma(reinterpret_cast<unsigned long long>(of.data), of.ld * Int64(sizeof(Result)),
+                                        BATCHED ? of.stride * Int64(sizeof(Result)) : 0);
+#else
+    return false;
+#endif
+  }
+
+ private:
+  template <OperandOver OVER_>
+  struct Over {
+    static constexpr OperandOver OVER = OVER_;
+  };
+  struct Read {
+    const PointwiseArgs& args;
+    template <class Of>
+    DEVICE_MEMBER void operator()(Of, const Place& place, PointwiseValues& values, bool inside) const {
+      values = PointwiseValues();
+      if (inside) read_operands<Of::OVER>(args, place, values);
+    }
+  };
+  struct Prefetch {
+    const PointwiseArgs& args;
+    template <class Of>
+    DEVICE_MEMBER void operator()(Of, const Place& place, PointwiseValues&, bool inside) const {
+      for_read([&](auto operand) {
+        typedef decltype(operand) Operand;
+        if constexpr (Operand::OVER == Of::OVER) {
+          const PointwiseOperand& of = args.of[Operand::SLOT];
+          if (inside && (Operand::OVER != OVER_ALL || of.data)) prefetch_l2(of.template address<Operand>(place));
+        }
+      });
+    }
+  };
+  // Call each(Over<>(), place, values, inside) for the lane's elements of vectors. inside: in C.
+  template <class Each, int COUNT>
+  static DEVICE_MEMBER void for_left(const WarpTile& to, const Each& each, PointwiseValues (&values)[COUNT]) {
+    const int lane = int(threadIdx.x) % 32;
+    const Place first = to.place(0, lane / 4, 0);
+    const Offset last = to.args.pointwise.last_from(first);
+    UNROLL_ALL
+    for (int l = 0; l < 2 * kBlocks; ++l) {
+      const int more = l / 2 * 64 + l % 2 * 8;
+      each(Over<LEFT>(), SWAP_AB ? first.beside(more) : first.below(more), values[l],
+           more <= (SWAP_AB ? last.right : last.down));
+    }
+  }
+  template <int SPAN, class Each, int COUNT>
+  static DEVICE_MEMBER void for_right(const WarpTile& to, int from, const Each& each, PointwiseValues (&values)[COUNT]) {
+    const int lane = int(threadIdx.x) % 32;
+    const Place first = to.place(0, 0, from + lane);  //@ wgmma-ahead-right
+    const Offset last = to.args.pointwise.last_from(first);
+    UNROLL_ALL
+    for (int r = 0; r < SPAN; r += 32)
+      each(Over<RIGHT>(), SWAP_AB ? first.below(r) : first.beside(r), values[r / 32],
+           r <= (SWAP_AB ? last.down : last.right));
+  }
+};
+
+// Where a lane's sums of blocks of 16 rows of both operands lie: the place of the first one, and what is loaded ahead.
+struct BlockPlace : Place {
+  const AheadOperands& ahead;
+  // The first sum's 64 rows of the left operand; the part's turn; from the part's rows of the right operand on, without the
+  // lane's share.
+  int block, turn, right;
+};
+// read_old(old): reads what lies where results will lie.
+template <class ReadOld>
+struct AheadPlace : BlockPlace {
+  const ReadOld& read_old;
+};
+template <class ReadOld>
+DEVICE AheadPlace<ReadOld> with_old(const BlockPlace& first, const ReadOld& read_old) {
+  return {first, read_old};
+}
+template <int COUNT, class ReadOld, class OffsetOf>
+DEVICE void read_values(const PointwiseArgs& args, const AheadPlace<ReadOld>& first, const OffsetOf& offset_of, int, int,
+                        PointwiseValues (&values)[COUNT]) {
+  const int lane = int(threadIdx.x) % 32;
+  const Offset last = args.last_from(first);
+  for_read([&](auto operand) {
+    typedef decltype(operand) Operand;
+    constexpr auto VALUE = Operand::VALUE;
+    if constexpr (Operand::SLOT == STAGED_OPERAND) {
+      Result old[COUNT];
+      first.read_old(old);
+      UNROLL_ALL
+      for (int e = 0; e < COUNT; ++e) values[e].*VALUE = PointwiseNumber(Number<RESULT>::widen(old[e]));
+    } else if constexpr (Operand::OVER == OVER_ELEMENTS) {
+      UNROLL_ALL
+      for (int e = 0; e < COUNT; ++e)
+        values[e].*VALUE = args.of[Operand::SLOT].template read<Operand>(args.nearest(first, offset_of(e), last));
+    } else {
+      UNROLL_ALL
+      for (int e = 0; e < COUNT; ++e) {
+        const Offset to = offset_of(e);
+        const int left = SWAP_AB ? to.right : to.down, right = first.right + (SWAP_AB ? to.down : to.right);
+        if constexpr (Operand::OVER == OVER_ALL)
+          values[e].*VALUE = first.ahead.scalars.*VALUE;
+        else if constexpr (Operand::OVER == AheadOperands::LEFT)
+          values[e].*VALUE = first.ahead.left[2 * first.block + left / 8].*VALUE;  //@ wgmma-ahead-left
+        else if (e % 4 < 2)
+          values[e].*VALUE = shuffle(first.ahead.right[first.turn][right / 32].*VALUE, right % 32 + lane % 4 * 2);
+        else
+          values[e].*VALUE = values[e - 2].*VALUE;  // 8 rows of the left operand below
+      }
+    }
+  });
+}
+#else
+template <class ReadOld>
+DEVICE const Place& with_old(const Place& first, const ReadOld&) {
+  return first;
+}
+#endif
+
+DEVICE_MEMBER bool WarpTile::loads() const {
+#if POINTWISE
+  if (ahead.by_tma) return true;
+#endif
+  return scalars.beta != Sum(0);
+}
+
 // Two results as a word.
 DEVICE unsigned packed(const Result* results) { return unsigned(results[0]) | unsigned(results[1]) << 16; }
 DEVICE void unpack(Result* results, unsigned word) {
@@ -71,71 +237,83 @@ DEVICE void unpack(Result* results, unsigned word) {
   results[1] = static_cast<Result>(word >> 16);
 }
 
-// Lay down the results of COUNT sums of a lane. Where beta is not 0, C's old elements lie in the same places. One test of
-// beta serves all. place(block, left, right): where an element lies, of a block of 16 rows of the left operand and the nth 16
-// of the right one; of the last block there may be only 8. first, offset_of: as for apply(). Results of 2 bytes:
-template <int COUNT, class At, class OffsetOf>
-DEVICE void lay_down_matrices(const Scalars& scalars, const Sum (&sums)[COUNT], const At& place, const Place& first,
-                              const OffsetOf& offset_of) {
+// COUNT sums of a lane are those of blocks of 16 rows of the left operand and the nth 16 of the right one; the last block may
+// have only 8 of these. place(block, left, right): where the result of an element lies, or its old value. Results of 2 bytes
+// lie there as matrices of 8 x 8: where a lane's row of the matrices of a block lies.
+template <class At>
+DEVICE char* matrices_row(const At& place, int block) {
   const int lane = int(threadIdx.x) % 32;
   // Matrix q of a block: rows of the left operand from 8 (q % 2) on, of the right one from 8 (q / 2) on.
-  const auto row = [&](int block) {
-    return SWAP_AB ? place(block, lane / 8 % 2 * 8, lane / 16 * 8 + lane % 8) : place(block, lane % 16, lane / 16 * 8);
-  };
-  constexpr int WHOLE = COUNT / 8 * 8;  // sums of blocks of 16
-  Result results[COUNT];
-  apply<true>(scalars, sums, results, [&](Result (&old)[COUNT]) {
+  return SWAP_AB ? place(block, lane / 8 % 2 * 8, lane / 16 * 8 + lane % 8) : place(block, lane % 16, lane / 16 * 8);
+}
+// Of other results a lane has its own. Pairs are neighbours in C, but not with SWAP_AB.
+template <class At>
+DEVICE Result* element_at(const At& place, int e) {
+  const int lane = int(threadIdx.x) % 32, group = lane / 4, in_group = lane % 4;
+  return reinterpret_cast<Result*>(place(e / 8, group + e / 2 % 2 * 8, e / 4 % 2 * 8 + 2 * in_group + e % 2));
+}
+
+// Reads what lies in the places of a lane's results.
+template <int COUNT, class At>
+DEVICE void read_laid_down(Result (&old)[COUNT], const At& place) {
+  if constexpr (sizeof(Result) == 2) {
+    constexpr int WHOLE = COUNT / 8 * 8;  // sums of blocks of 16
     UNROLL_ALL
     for (int e = 0; e < WHOLE; e += 8) {
       unsigned words[4];
-      load_matrices<4, SWAP_AB != 0>(words, row(e / 8));  //@ wgmma-read-old
+      load_matrices<4, SWAP_AB != 0>(words, matrices_row(place, e / 8));  //@ wgmma-read-old
       UNROLL_ALL
       for (int w = 0; w < 4; ++w) unpack(old + e + 2 * w, words[w]);
     }
     if constexpr (WHOLE < COUNT) {
       unsigned words[2];
-      load_matrices<2, SWAP_AB != 0>(words, row(WHOLE / 8));
+      load_matrices<2, SWAP_AB != 0>(words, matrices_row(place, WHOLE / 8));
       UNROLL_ALL
       for (int w = 0; w < 2; ++w) unpack(old + WHOLE + 2 * w, words[w]);
     }
     warp_barrier();  //@ wgmma-barrier-before-overwriting
-  }, first, offset_of);
-#if POINTWISE
-  warp_barrier();  // an epilogue may have branches, and stmatrix needs the whole warp
-#endif
-  UNROLL_ALL
-  for (int e = 0; e < WHOLE; e += 8) {
-    const Result* of = results + e;
-    store_matrices<4, SWAP_AB != 0>(row(e / 8), {packed(of), packed(of + 2), packed(of + 4), packed(of + 6)});
-  }
-  if constexpr (WHOLE < COUNT)
-    store_matrices<2, SWAP_AB != 0>(row(WHOLE / 8), {packed(results + WHOLE), packed(results + WHOLE + 2)});
-}
-// Others: a lane reads the elements that it overwrites itself. Pairs are neighbours in C, but not with SWAP_AB.
-template <int COUNT, class At, class OffsetOf>
-DEVICE void lay_down_elements(const Scalars& scalars, const Sum (&sums)[COUNT], const At& place, const Place& first,
-                              const OffsetOf& offset_of) {
-  const int lane = int(threadIdx.x) % 32, group = lane / 4, in_group = lane % 4;
-  constexpr int TOGETHER = SWAP_AB ? 1 : 2;
-  const auto at = [&](int e) {
-    return reinterpret_cast<Result*>(place(e / 8, group + e / 2 % 2 * 8, e / 4 % 2 * 8 + 2 * in_group + e % 2));
-  };
-  Result results[COUNT];
-  apply<true>(scalars, sums, results, [&](Result (&old)[COUNT]) {
+  } else {
+    constexpr int TOGETHER = SWAP_AB ? 1 : 2;
     UNROLL_ALL
     for (int e = 0; e < COUNT; e += TOGETHER) {
       Result some[TOGETHER];
-      load_vector<TOGETHER>(some, at(e));
+      load_vector<TOGETHER>(some, element_at(place, e));
       UNROLL_ALL
       for (int t = 0; t < TOGETHER; ++t) old[e + t] = some[t];
     }
-  }, first, offset_of);
-  UNROLL_ALL
-  for (int e = 0; e < COUNT; e += TOGETHER) {
-    Result some[TOGETHER];
+  }
+}
+// Lays down the results of COUNT sums of a lane. Where beta is not 0, C's old elements lie in the same places. One test of beta
+// serves all. first, offset_of: as for apply().
+template <int COUNT, class At, class First, class OffsetOf>
+DEVICE void lay_down_results(const Scalars& scalars, const Sum (&sums)[COUNT], const At& place, const First& first,
+                             const OffsetOf& offset_of) {
+  const auto read_old = [&](Result (&old)[COUNT]) { read_laid_down(old, place); };
+  Result results[COUNT];
+  apply<true>(scalars, sums, results, read_old, with_old(first, read_old), offset_of);
+  if constexpr (sizeof(Result) == 2) {
+#if POINTWISE
+    warp_barrier();  // an epilogue may have branches, and stmatrix needs the whole warp
+#endif
+    constexpr int WHOLE = COUNT / 8 * 8;
     UNROLL_ALL
-    for (int t = 0; t < TOGETHER; ++t) some[t] = results[e + t];
-    store_vector<TOGETHER>(at(e), some);
+    for (int e = 0; e < WHOLE; e += 8) {
+      const Result* of = results + e;
+      store_matrices<4, SWAP_AB != 0>(matrices_row(place, e / 8),
+                                      {packed(of), packed(of + 2), packed(of + 4), packed(of + 6)});
+    }
+    if constexpr (WHOLE < COUNT)
+      store_matrices<2, SWAP_AB != 0>(matrices_row(place, WHOLE / 8),
+                                      {packed(results + WHOLE), packed(results + WHOLE + 2)});
+  } else {
+    constexpr int TOGETHER = SWAP_AB ? 1 : 2;
+    UNROLL_ALL
+    for (int e = 0; e < COUNT; e += TOGETHER) {
+      Result some[TOGETHER];
+      UNROLL_ALL
+      for (int t = 0; t < TOGETHER; ++t) some[t] = results[e + t];
+      store_vector<TOGETHER>(element_at(place, e), some);
+    }
   }
 }
 #if POINTWISE
@@ -143,7 +321,7 @@ DEVICE void lay_down_elements(const Scalars& scalars, const Sum (&sums)[COUNT], 
 // which there may be no registers. The more there are, the more loads are in flight.
 constexpr int kSpareRegisters = kRegisters.multiplying() - kInstructions * WGMMA_N / 2;
 constexpr int kSumsTogether =
-    kPointwiseMatrices > 0 ? 8 : (kSpareRegisters >= 104 ? 32 : (kSpareRegisters >= 88 ? 16 : 8));
+    kPointwiseMatrices > (STAGED_OPERAND >= 0) ? 8 : (kSpareRegisters >= 104 ? 32 : (kSpareRegisters >= 88 ? 16 : 8));
 template <int FIRST_, int COUNT_>
 struct Blocks {
   static constexpr int FIRST = FIRST_, COUNT = COUNT_;
@@ -154,6 +332,36 @@ DEVICE void for_blocks(const Each& each) {
   constexpr int COUNT = tilewise::layout::smaller(kSumsTogether, SUMS - FIRST);
   each(Blocks<FIRST, COUNT>());
   if constexpr (FIRST + COUNT < SUMS) for_blocks<SUMS, FIRST + COUNT>(each);
+}
+#endif
+
+#if STAGED_OPERAND >= 0
+// Copies the elements of matrix STAGED_OPERAND to where the warp's results of a part will lie.
+template <class Of, class At>
+DEVICE void lay_down_operand(const WarpTile& to, const At& place) {
+  constexpr int ACROSS = SWAP_AB ? 16 : Of::SPAN, ELEMENTS = 16 * Of::SPAN;  // in a row of C, and in all
+  constexpr int TOGETHER = 4;  // loads in flight
+  const int lane = int(threadIdx.x) % 32;
+  const Place begin = to.place(Of::INSTRUCTION, 0, Of::FIRST);
+  const Offset last = to.args.pointwise.last_from(begin);
+  const PointwiseOperand& of = to.args.pointwise.of[STAGED_OPERAND];
+  const Result* from = opaque_pointer(static_cast<const Result*>(of.data) + of.at<OVER_ELEMENTS>(begin));
+  UNROLL_BY(1)
+  for (int n = lane; n < ELEMENTS; n += 32 * TOGETHER) {
+    Result some[TOGETHER];
+    UNROLL_ALL
+    for (int t = 0; t < TOGETHER; ++t) {
+      const int down = (n + 32 * t) / ACROSS, right = (n + 32 * t) % ACROSS;
+      some[t] = down <= last.down && right <= last.right ? from[down * of.ld + right] : Result(0);
+    }
+    UNROLL_ALL
+    for (int t = 0; t < TOGETHER; ++t) {
+      const int down = (n + 32 * t) / ACROSS, right = (n + 32 * t) % ACROSS;
+      char* at = SWAP_AB ? place(down / 16, right, down % 16) : place(right / 16, down, right % 16);
+      *reinterpret_cast<Result*>(at) = some[t];
+    }
+  }
+  warp_barrier();  //@ wgmma-operand-laid-down
 }
 #endif
 
@@ -182,13 +390,28 @@ DEVICE void lay_down(char* buffer, const WarpTile& to, const Sums& sums) {
     const int left = e / 2 % 2 * 8, right = e / 4 * 8 + e % 2;
     return SWAP_AB ? Offset{right, left} : Offset{left, right};
   };
-  const auto lay = [&](const auto& some, const auto& place_of_block, const Place& from) {
-    if constexpr (sizeof(Result) == 2)
-      lay_down_matrices(to.scalars, some, place_of_block, from, offset_of);
-    else
-      lay_down_elements(to.scalars, some, place_of_block, from, offset_of);
-  };
 #if POINTWISE
+  if constexpr (Of::NTH + 1 < kParts) to.ahead.template load_right<Part<Of::NTH + 1>>(to);
+#if STAGED_OPERAND >= 0
+  // The buffer has room for C's old elements or for the operand's.
+  if (to.scalars.beta != Sum(0)) {
+    for_blocks<Of::SPAN / 2>([&](auto blocks) {
+      constexpr int FIRST = decltype(blocks)::FIRST, COUNT = decltype(blocks)::COUNT;
+      Result old[COUNT];
+      read_laid_down(old, [&](int nth, int left, int right) { return place(FIRST / 8 + nth, left, right); });
+      UNROLL_ALL
+      for (int e = 0; e < COUNT; ++e) of_part[FIRST + e] = blended(to.scalars, of_part[FIRST + e], old[e]);
+    });
+    warp_barrier();
+  } else {
+    UNROLL_ALL
+    for (int e = 0; e < Of::SPAN / 2; ++e) of_part[e] = product(to.scalars.alpha, of_part[e]);
+  }
+  if (!to.ahead.by_tma) lay_down_operand<Of>(to, place);
+  const Scalars scalars = {Sum(1), Sum(0), to.scalars.pointwise};
+#else
+  const Scalars& scalars = to.scalars;
+#endif
   for_blocks<Of::SPAN / 2>([&](auto blocks) {
     constexpr int FIRST = decltype(blocks)::FIRST, COUNT = decltype(blocks)::COUNT;
     Sum some[COUNT];
@@ -196,10 +419,12 @@ DEVICE void lay_down(char* buffer, const WarpTile& to, const Sums& sums) {
     for (int e = 0; e < COUNT; ++e) some[e] = of_part[FIRST + e];
     const auto of_block = [&](int nth, int left, int right) { return place(FIRST / 8 + nth, left, right); };
     const Offset from = offset_of(FIRST);
-    lay(some, of_block, first.below(from.down).beside(from.right));
+    const BlockPlace at = {first.below(from.down).beside(from.right), to.ahead, Of::INSTRUCTION / kAcross,
+                           Of::NTH % 2, FIRST * 2};  //@ wgmma-ahead-turn
+    lay_down_results(scalars, some, of_block, at, offset_of);
   });
 #else
-  lay(of_part, place, first);
+  lay_down_results(to.scalars, of_part, place, first, offset_of);
 #endif
 }
 
@@ -220,7 +445,7 @@ DEVICE Mbarrier* loaded_of(char* shared, unsigned stored) {
 
 // Calls each(map, column, row, offset) for the boxes of a part, at `offset` of its buffer.
 template <class Of, class Each>
-DEVICE void for_boxes(const WarpTile& to, const Each& each) {
+DEVICE void for_boxes(const WarpTile& to, const TensorMap (&maps)[kStored.maps()], const Each& each) {
   const int left = to.first_left + to.left_of(Of::INSTRUCTION);  // SWAP_AB: of the warpgroup's first warp
   const int right = to.right_of(Of::INSTRUCTION) + Of::FIRST;
 #if SWAP_AB
@@ -228,35 +453,47 @@ DEVICE void for_boxes(const WarpTile& to, const Each& each) {
   for (int row = 0; row < Of::SPAN; row += kStored.rows) {
     UNROLL_ALL
     for (int p = 0; p < kStored.panels(); ++p)
-      each(to.args.c_maps[0], to.work.column + left + p * kStored.columns, to.work.row + right + row,
+      each(maps[0], to.work.column + left + p * kStored.columns, to.work.row + right + row,
            p * kStored.panel_bytes() + row * kStored.width());
   }
 #else
-  const TensorMap& map = to.args.c_maps[Of::SPAN == kPartSpan ? 0 : kStored.maps() - 1];
+  const TensorMap& map = maps[Of::SPAN == kPartSpan ? 0 : kStored.maps() - 1];
   each(map, to.work.column + right, to.work.row + left, 0);
 #endif
 }
 
-// Starts the load of C's old elements of a part into the buffer where its results will be laid down. Called by the thread
-// that issues stores, after the last ordinary access of the buffer and a fence_proxy_async() by each thread.
+// Starts the load of a part of C's old elements, or of the epilogue's matrix, into the buffer where its results will be laid
+// down. Called by the thread that issues stores, after the last ordinary access of the buffer and a fence_proxy_async() by each thread.
 // stored: the number of stores before that of the part.
 template <class Of>
 DEVICE void load_old(const WarpTile& to, char* shared, unsigned stored) {
   char* buffer = buffer_of(shared, stored);
   Mbarrier* loaded = loaded_of(shared, stored);
   mbarrier_expect_tx(loaded, Of::SPAN * (kStorer / 2) * int(sizeof(Result)));
-  for_boxes<Of>(to, [&](const TensorMap& map, int column, int row, int offset) {
+  const auto load = [&](const TensorMap& map, int column, int row, int offset, [[maybe_unused]] int product) {
 #if BATCHED
-    load_tile(buffer + offset, map, column, row, to.work.product, loaded);
+    load_tile(buffer + offset, map, column, row, product, loaded);
 #else
     load_tile(buffer + offset, map, column, row, loaded);  //@ wgmma-load-old
 #endif
+  };
+#if STAGED_OPERAND >= 0
+  if (to.ahead.by_tma) {
+    const int product = to.args.pointwise.of[STAGED_OPERAND].stride == 0 ? 0 : to.work.product;  //@ wgmma-staged-product
+    for_boxes<Of>(to, to.args.operand_maps, [&](const TensorMap& map, int column, int row, int offset) {
+      load(map, column, row, offset, product);
+    });
+    return;
+  }
+#endif
+  for_boxes<Of>(to, to.args.c_maps, [&](const TensorMap& map, int column, int row, int offset) {
+    load(map, column, row, offset, to.work.product);
   });
 }
 
-// Starts the loads of the first parts of a work item where beta is not 0: for both buffers.
+// Starts the loads of the first parts of a work item, if there are any: for both buffers.
 DEVICE void load_first(const WarpTile& to, char* shared, unsigned stored) {
-  if (to.scalars.beta == Sum(0) || !issues_stores()) return;
+  if (!to.loads() || !issues_stores()) return;
   stores_read<0>();  //@ wgmma-wait-buffer-first
   load_old<Part<0>>(to, shared, stored);
   if constexpr (kParts > 1) load_old<Part<1>>(to, shared, stored + 1);
@@ -265,10 +502,10 @@ DEVICE void load_first(const WarpTile& to, char* shared, unsigned stored) {
 // Stores a part by TMA. wait(): the threads that share a buffer wait for one another.
 template <class Of, class Wait>
 DEVICE void store_part_by_tma(const WarpTile& to, const Sums& sums, char* shared, unsigned& stored, const Wait& wait) {
-  const bool blends = to.scalars.beta != Sum(0);
+  const bool loads = to.loads();
   char* buffer = buffer_of(shared, stored);
   if (issues_stores()) {
-    if (!blends) {
+    if (!loads) {
       stores_read<kStored.kBuffers - 1>();  //@ wgmma-wait-buffer
     } else if constexpr (Of::NTH > 0 && Of::NTH + 1 < kParts) {
       stores_read<0>();  //@ wgmma-wait-buffer-old
@@ -276,12 +513,12 @@ DEVICE void store_part_by_tma(const WarpTile& to, const Sums& sums, char* shared
     }
   }
   wait();
-  if (blends) mbarrier_wait(loaded_of(shared, stored), int(stored / kStored.kBuffers % 2));  //@ wgmma-wait-old
+  if (loads) mbarrier_wait(loaded_of(shared, stored), int(stored / kStored.kBuffers % 2));  //@ wgmma-wait-old
   lay_down<Of>(buffer, to, sums);
   fence_proxy_async();  //@ wgmma-fence-stores
   wait();  //@ wgmma-meeting
   if (issues_stores()) {
-    for_boxes<Of>(to, [&](const TensorMap& map, int column, int row, int offset) {
+    for_boxes<Of>(to, to.args.c_maps, [&](const TensorMap& map, int column, int row, int offset) {
 #if BATCHED
       store_tile(map, column, row, to.work.product, buffer + offset);
 #else

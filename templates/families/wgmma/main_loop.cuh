@@ -7,6 +7,10 @@
 #include "words/cluster.cuh"
 #include "words/wgmma.cuh"
 
+#ifndef STAGED_OPERAND
+#define STAGED_OPERAND -1
+#endif
+
 constexpr int kCluster = CLUSTER_M * CLUSTER_N;
 
 // One operand's tile. SPAN: of m or n. SHARERS: blocks of the cluster that use the tile.
@@ -121,6 +125,9 @@ struct WgmmaArgs : MultiplyArgs {
   TensorMap a_map, b_map;
 #if EPILOGUE == 2
   TensorMap c_maps[kStored.maps()];
+#endif
+#if EPILOGUE == 2 && STAGED_OPERAND >= 0
+  TensorMap operand_maps[kStored.maps()];  // zeros where TMA cannot read the operand
 #endif
 
   DEVICE_MEMBER int products() const {

@@ -1,10 +1,13 @@
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "templates/families/families.hpp"
 #include "templates/families/wgmma/numbers.hpp"
 #include "templates/space/common_constraints.hpp"
+#include "vocabulary/epilogue.hpp"
 #include "vocabulary/rounding.hpp"
 
 namespace tilewise {
@@ -75,6 +78,19 @@ TileMap tiles_by_tma(TileMap::Of of, const wgmma::TileLayout& tile, bool rounded
   return {of, tile.width() / tile.element, tile.box_rows(), tile.width(), 1, rounded};
 }
 
+/// The matrix of the epilogue whose elements come to where results will be laid down: the first one
+/// that is read and has C's type.
+std::optional<std::size_t> staged_operand(const Problem& problem) {
+  if (!problem.epilogue) return std::nullopt;
+  const std::vector<EpilogueSlot>& operands = problem.epilogue->operands;
+  const auto found = std::find_if(operands.begin(), operands.end(), [&](const EpilogueSlot& slot) {
+    return slot.use == EpilogueUse::read && slot.over == EpilogueOver::elements &&
+           type_of(slot, problem.c.type) == problem.c.type;
+  });
+  if (found == operands.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - operands.begin());
+}
+
 Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& device) {
   const Wgmma s(problem, c);
   MultiplyShape shape;
@@ -106,11 +122,18 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   const bool tf32 = problem.math == MathMode::tf32;
   shape.maps = {tiles_by_tma(TileMap::Of::a, s.a, tf32 && s.pack_a == Pack::none),
                 tiles_by_tma(TileMap::Of::b, s.b, tf32 && s.pack_b == Pack::none)};
+  const std::optional<std::size_t> staged =
+      s.epilogue >= 2 ? staged_operand(problem) : std::nullopt;
+  if (staged) shape.kernel.defines.emplace("STAGED_OPERAND", static_cast<int>(*staged));
   if (s.epilogue == 2) {
     const StoredLayout stored = s.stored();
-    for (const int of_box : {stored.columns, stored.rest})
-      if (of_box > 0)
-        shape.maps.push_back({TileMap::Of::c, of_box, stored.rows, stored.swizzle(of_box)});
+    const auto add_maps = [&](TileMap::Of of, std::size_t slot) {
+      for (const int of_box : {stored.columns, stored.rest})
+        if (of_box > 0)
+          shape.maps.push_back({of, of_box, stored.rows, stored.swizzle(of_box), 1, false, slot});
+    };
+    add_maps(TileMap::Of::c, 0);
+    if (staged) add_maps(TileMap::Of::operand, *staged);
   }
   shape.programmatic = has(device.features, Feature::programmatic_launch);
   const std::int64_t items = s.items(problem);

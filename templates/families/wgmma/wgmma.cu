@@ -21,6 +21,8 @@
 // may not be aligned to VECTOR_C elements. 2: a warp (with SWAP_AB a warpgroup) lays results down in shared memory, and
 // TMA stores them while the warp goes on. 3: the warp stores them itself, row by row in words of 4 bytes, at any alignment.
 // In 2 and 3 C's old elements come the same way, where beta is not 0: into the buffer, where results replace them.
+// STAGED_OPERAND: the elements of this matrix of the caller's epilogue do so too, in 2 by TMA where beta is 0 and TMA can
+// read it.
 //
 // SPLIT 1: writes partial sums to c as [split][m][n], for the reduce step. STREAM_K 1: clusters share the tiles of the
 // last wave; their sums go to `partial`, and the stream_k step adds them. From the problem: ELEMENT, RESULT,
@@ -34,6 +36,13 @@ DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, int bl
   const int warp = int(threadIdx.x) / 32 % 4;
   StagePhase<STAGES> from(0);
   [[maybe_unused]] unsigned stored = 0;
+#if OPERANDS_AHEAD
+  {  // Those of the first item come from memory.
+    Scalars none;
+    AheadOperands ahead;
+    AheadOperands::prefetch({args, none, work, (PING_PONG ? 0 : nth * kBlocks) * 64 + warp * 16, ahead});
+  }
+#endif
 #if PING_PONG
   Mbarrier* turns = turns_of(shared);
   int phase = 0, item = 0;
@@ -53,9 +62,17 @@ DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, int bl
 #endif
     const int first = PING_PONG ? 0 : nth * kBlocks;
     Scalars scalars;
+#if OPERANDS_AHEAD
+    AheadOperands ahead;
+    const WarpTile to = {args, scalars, work, first * 64 + warp * 16, ahead};
+#else
     const WarpTile to = {args, scalars, work, first * 64 + warp * 16};
+#endif
     multiply_tiles(sums, pipeline, from, work.tiles, first, [&] {
       scalars = scalars_of(args);  // not before: registers are scarce in the main loop
+#if OPERANDS_AHEAD
+      if (!work.shared()) ahead.load(to);
+#endif
 #if PING_PONG
       mbarrier_arrive_warp(turns + (nth + 1) % CONSUMERS);
 #endif
@@ -94,6 +111,9 @@ KERNEL(kThreads, BLOCKS_PER_SM) wgmma(ARGUMENTS WgmmaArgs args) {
 #if EPILOGUE == 2
     prefetch_map(args.c_maps[0]);
     if (kStored.rest > 0) prefetch_map(args.c_maps[kStored.maps() - 1]);
+#if STAGED_OPERAND >= 0
+    if (AheadOperands::is_for_tma(args.pointwise)) prefetch_map(args.operand_maps[0]);
+#endif
 #endif
   }
 #if PING_PONG
