@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """A training step of an unchanged PyTorch program on a GPU, with and without the drop-in for cuBLAS: GPT-2 by
 `transformers` (4 layers of 768, vocabulary 50257, 4 x 512 tokens), or a model of odd sizes, in bf16 autocast. Records the
-step's products, tunes them, then runs the step without and with the drop-in, in turns of one process each. The losses
-of both are compared beside those of a step in f32. Prints one JSON document.
+step's products, tunes them, then runs the step without and with the drop-in, in turns of one process each: as calls, and
+as a graph of the whole step, which takes no time of the host. The losses of both are compared beside those of a step in
+f32. Prints one JSON document.
 
     bench/record.py h100_gpt2_step -- python3 bench/torch_step.py --db /tmp/gpt2.db --budget 10s
 """
@@ -40,6 +41,32 @@ def odd(torch, device):
 MODELS = {"gpt2": gpt2, "odd": odd}
 
 
+def as_graph(torch, step, options):
+    """Milliseconds of a step that is replayed as a graph; None where it cannot be captured."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.graph(graph):
+            step()
+    except RuntimeError as error:
+        print(f"the step cannot be captured: {error}", file=sys.stderr)
+        return None
+    times = []
+    for _ in range(options.rounds):
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        for _ in range(options.steps):
+            graph.replay()
+        torch.cuda.synchronize()
+        times.append((time.perf_counter() - begin) / options.steps * 1e3)
+    return statistics.median(times)
+
+
 def worker(options):
     import torch
 
@@ -68,15 +95,19 @@ def worker(options):
             step()
         synchronize()
         times.append((time.perf_counter() - begin) / options.steps * 1e3)
-    gpu_ms = None
+    gpu_ms = graph_ms = None
     if device == "cuda":
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as trace:
             for _ in range(5):
                 step()
             synchronize()
         gpu_ms = sum(e.device_time for e in trace.events() if e.device_type == torch.autograd.DeviceType.CUDA) / 5e3
-    print(json.dumps({"torch": torch.__version__, "gpu_ms": gpu_ms, "device": torch.cuda.get_device_name() if device == "cuda" else device,
-                      "ms": statistics.median(times), "losses": [loss.item() for loss in losses]}))
+    losses_of_calls = [loss.item() for loss in losses]
+    if device == "cuda":
+        graph_ms = as_graph(torch, step, options)
+    name = torch.cuda.get_device_name() if device == "cuda" else device
+    print(json.dumps({"torch": torch.__version__, "gpu_ms": gpu_ms, "graph_ms": graph_ms, "device": name,
+                      "ms": statistics.median(times), "losses": losses_of_calls}))
 
 
 def main():
@@ -126,14 +157,19 @@ def main():
     turns = [(run(False)[0], *run(True)) for _ in range(options.turns)]
     exact = run(False, f32=True)[0]["losses"]
     ours, theirs = (statistics.median(turn[i]["ms"] for turn in turns) for i in (1, 0))
-    # The time of all kernels and copies of a step: what a host that is slower than the GPU hides.
-    gpu_ours, gpu_theirs = ((statistics.median(turn[i]["gpu_ms"] for turn in turns) if turns[0][i]["gpu_ms"] else None)
-                            for i in (1, 0))
+
+    def on_gpu(name):
+        """What a host that is slower than the GPU hides: the time of the step as a graph, or of its kernels and copies."""
+        if not turns[0][0][name]:
+            return {}
+        ours, theirs = (statistics.median(turn[i][name] for turn in turns) for i in (1, 0))
+        return {f"torch_{name}": theirs, f"drop_in_{name}": ours, f"{name[:-3]}_ratio": theirs / ours}
+
     # The first steps: later ones have drifted apart by rounding in either case.
     furthest = lambda losses: max(abs(x - y) / abs(y) for x, y in list(zip(losses, exact))[:10])
     print(json.dumps({"model": options.model, "torch": turns[0][0]["torch"], "device": turns[0][0]["device"], "torch_ms": theirs,
-                      "drop_in_ms": ours, "ratio": theirs / ours, "torch_gpu_ms": gpu_theirs, "drop_in_gpu_ms": gpu_ours,
-                      "gpu_ratio": gpu_theirs / gpu_ours if gpu_ours else None, "loss_error_torch": furthest(turns[0][0]["losses"]),
+                      "drop_in_ms": ours, "ratio": theirs / ours, **on_gpu("graph_ms"), **on_gpu("gpu_ms"),
+                      "runs_ms": [[turn[0]["ms"], turn[1]["ms"]] for turn in turns], "loss_error_torch": furthest(turns[0][0]["losses"]),
                       "loss_error_drop_in": furthest(turns[0][1]["losses"]), "search": search, "report": turns[0][2]}, indent=1))
 
 
