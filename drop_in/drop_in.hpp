@@ -51,8 +51,9 @@ class Samples {
   Sample* begin(Device& device, Stream stream);
   /// Call after the timed call.
   void end(Sample& sample, Stream stream);
-  /// The mean time in us of the samples that the device has completed; 0 without any.
-  double mean_us();
+  /// The median time in us of the samples that the device has completed; 0 without any. The first
+  /// call of a kernel includes the time to load it.
+  double median_us();
 
  private:
   std::mutex mutex_;  // guards all below

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <locale>
 #include <sstream>
+#include <vector>
 
 #include "device/fork.hpp"
 #include "drop_in/drop_in.hpp"
@@ -56,16 +57,16 @@ void Samples::end(Sample& sample, Stream stream) {
   sample.ended = true;
 }
 
-double Samples::mean_us() {
+double Samples::median_us() {
   const std::lock_guard lock(mutex_);
-  double sum = 0;
-  int count = 0;
-  for (const auto& sample : samples_) {
-    if (!sample->ended || !sample->end->reached()) continue;
-    sum += sample->end->microseconds_since(*sample->begin);
-    ++count;
-  }
-  return count > 0 ? sum / count : 0;
+  std::vector<double> times;
+  for (const auto& sample : samples_)
+    if (sample->ended && sample->end->reached())
+      times.push_back(sample->end->microseconds_since(*sample->begin));
+  if (times.empty()) return 0;
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
 }
 
 std::uint64_t DropIn::answered() {
@@ -126,7 +127,7 @@ std::string DropIn::record() {
     const std::uint64_t calls = entry->passed + entry->answered;
     double us = 0;
     try {
-      us = entry->samples.mean_us();
+      us = entry->samples.median_us();
     } catch (const Error&) {  // the driver has ended
     }
     text << to_string(layout_of(problem)) << ',' << problem.m << ',' << problem.n << ','
