@@ -228,13 +228,12 @@ std::vector<WeightedProblem> without_repeats(std::vector<WeightedProblem> proble
 }
 
 std::vector<double> shares_of(double budget, const std::vector<WeightedProblem>& problems) {
-  constexpr double kLeast = 1.0 / 20;
   double sum = 0;
   for (const WeightedProblem& problem : problems) sum += problem.weight;
   const double mean = sum / static_cast<double>(problems.size());
   std::vector<double> shares;
   for (const WeightedProblem& problem : problems)
-    shares.push_back(budget * std::max(problem.weight / mean, kLeast));
+    shares.push_back(budget * (1 + problem.weight / mean) / 2);
   return shares;
 }
 

@@ -57,8 +57,8 @@ void setup(CLI::App& app, TuneCommand& options) {
   add_problem_options(app, options.problems, "");
   add_bench_options(app, options.bench);
   app.add_option("--budget", options.budget,
-                 "Time per problem, compiling counted: 60, 90s, 2m (else 60s; on the CPU 20s). The "
-                 "weights of --problems share out this time times their number")
+                 "Time per problem, compiling counted: 60, 90s, 2m (else 60s; on the CPU 20s); the "
+                 "weights of --problems share out half of it")
       ->type_name("TIME")
       ->check(time_span());
   app.add_option("--max-evaluations", options.tune.max_evaluations,

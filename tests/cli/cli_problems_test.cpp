@@ -219,9 +219,10 @@ TEST_F(CliProblems, WeightsShareOutTheBudget) {
     ASSERT_EQ(searches.size(), 1U);
     budgets.push_back(searches.front().budget_seconds);
   }
-  EXPECT_NEAR(budgets[0], 9 * 3 / (4 / 3.0), 1e-6);
-  EXPECT_NEAR(budgets[1], 9 * 1 / (4 / 3.0), 1e-6);
-  EXPECT_NEAR(budgets[2], 9 / 20.0, 1e-6);
+  // Half of the 27 s evenly, half by weight.
+  EXPECT_NEAR(budgets[0], 4.5 + 13.5 * 3 / 4, 1e-6);
+  EXPECT_NEAR(budgets[1], 4.5 + 13.5 * 1 / 4, 1e-6);
+  EXPECT_NEAR(budgets[2], 4.5, 1e-6);
 }
 
 }  // namespace
