@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "templates/plan/sum_order.hpp"
 #include "tilewise/problem.hpp"
 #include "vocabulary/configuration.hpp"
 #include "vocabulary/device_info.hpp"
@@ -88,6 +90,12 @@ struct KernelTemplate {
   /// Without a stored winner, the templates' defaults are tried in the order of this number, least
   /// first. It depends on the problem, not on the device.
   std::function<int(const Problem&)> default_rank = [](const Problem&) { return 30; };
+  /// The order in which the plan adds products; none where it depends on m, the batch or the number
+  /// of multiprocessors, or is not known. Requires a valid configuration.
+  std::function<std::optional<SumOrder>(const Problem&, const Configuration&, const DeviceInfo&)>
+      sum_order = [](const Problem&, const Configuration&, const DeviceInfo&) {
+        return std::optional<SumOrder>();
+      };
   /// How one product uses a pipeline that TMA fills. Requires a valid configuration.
   std::function<PipelineUse(const Problem&, const Configuration&)> pipeline_use =
       [](const Problem&, const Configuration&) { return PipelineUse{}; };

@@ -7,6 +7,7 @@
 #include "templates/plan/divisor.hpp"
 #include "templates/plan/pack_plan.hpp"
 #include "templates/plan/steps_layout.hpp"
+#include "templates/plan/sum_order.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/epilogue.hpp"
 #include "vocabulary/problem.hpp"
@@ -280,7 +281,7 @@ LaunchStep MultiplyPlan::reduce_step() const {
   const int splits = shape_.splits;
   LaunchStep step;
   step.role = StepRole::reduce;
-  const int rows = splits >= 32 ? 8 : (splits >= 8 ? 4 : 1);
+  const int rows = reduce_rows(splits);
   const ReduceLayout layout{rows};
   step.kernel = {"reduce.cu", "reduce", {{"ROWS", rows}}};
   add_types(step.kernel, problem);

@@ -214,6 +214,21 @@ KernelTemplate mma_template() {
   t.parameters = mma::parameters();
   t.constraints = mma::constraints();
   t.supports = supports;
+  t.sum_order = [](const Problem& problem, const Configuration& c, const DeviceInfo& device) {
+    using Arithmetic = SumOrder::Arithmetic;
+    const Mma s(problem, c);
+    SumOrder order = chain_of(problem);
+    if (s.element < 8 && !s.integers) {
+      order.arithmetic = s.fp8                       ? Arithmetic::fp8_by_mma
+                         : s.math == MathMode::f32x3 ? Arithmetic::f32x3_by_mma
+                                                     : Arithmetic::tensor;
+      // The instruction of capability 7.5 for f16 is half as deep.
+      order.together = device.target.major < 8 ? 8 : s.step();
+      order.promoted = s.promote * s.step();
+    }
+    return std::optional(
+        in_parts(in_slices(order, s.tile_k, s.slice_k), problem, s.tile_k, s.split));
+  };
   t.plan = plan;
   t.pipeline_use = [](const Problem& problem, const Configuration& c) {
     const Mma s(problem, c);

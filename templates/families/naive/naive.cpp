@@ -61,6 +61,9 @@ KernelTemplate naive_template() {
        }},
   };
   t.supports = supports_any;
+  t.sum_order = [](const Problem& problem, const Configuration&, const DeviceInfo&) {
+    return std::optional(chain_of(problem));
+  };
   t.plan = plan;
   t.tile_levels = [](const Problem&, const Configuration& c) {
     return std::vector<TileLevel>{{"block", c.at("TILE_M"), c.at("TILE_N")},

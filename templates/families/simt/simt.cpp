@@ -130,6 +130,12 @@ KernelTemplate simt_template() {
   t.parameters = simt::parameters();
   t.constraints = simt::constraints();
   t.supports = supports_strict_f32;
+  t.sum_order = [](const Problem& problem, const Configuration& c, const DeviceInfo&) {
+    const Simt s(problem, c);
+    if (s.stream_k || s.split == 0) return std::optional<SumOrder>();
+    return std::optional(
+        in_parts(in_slices(chain_of(problem), s.tile_k, s.slice_k), problem, s.tile_k, s.split));
+  };
   t.plan = make_plan;
   t.pipeline_use = [](const Problem& problem, const Configuration& c) {
     const Simt s(problem, c);

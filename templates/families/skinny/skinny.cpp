@@ -203,6 +203,15 @@ KernelTemplate skinny_template() {
   t.parameters = parameters();
   t.constraints = constraints();
   t.supports = supports;
+  t.sum_order = [](const Problem& problem, const Configuration& c, const DeviceInfo&) {
+    const Skinny s(problem, c);
+    SumOrder order = in_slices(chain_of(problem), s.tile_k, s.warps_k);
+    if (s.large_along_k && order.arithmetic != SumOrder::Arithmetic::exact) {
+      order.slice = s.pass();
+      order.lane_vector = s.vector;
+    }
+    return std::optional(in_parts(order, problem, s.tile_k, s.split));
+  };
   t.plan = plan;
   t.of_size = {"SPLIT_K"};
   t.default_configuration = default_configuration;

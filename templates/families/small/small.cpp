@@ -109,6 +109,9 @@ KernelTemplate small_template() {
   t.parameters = small::parameters();
   t.constraints = small::constraints();
   t.supports = supports;
+  t.sum_order = [](const Problem& problem, const Configuration&, const DeviceInfo&) {
+    return std::optional(chain_of(problem));
+  };
   t.plan = plan;
   t.default_configuration = default_configuration;
   t.tile_levels = [](const Problem& problem, const Configuration& c) {

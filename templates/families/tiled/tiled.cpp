@@ -67,6 +67,9 @@ KernelTemplate tiled_template() {
        }},
   };
   t.supports = supports_any;
+  t.sum_order = [](const Problem& problem, const Configuration&, const DeviceInfo&) {
+    return std::optional(chain_of(problem));
+  };
   t.plan = plan;
   t.tile_levels = [](const Problem&, const Configuration& c) {
     const int tile = c.at("TILE");

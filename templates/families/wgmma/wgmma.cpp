@@ -241,6 +241,21 @@ KernelTemplate wgmma_template() {
   t.parameters = wgmma::parameters();
   t.constraints = wgmma::constraints();
   t.revision = 4;
+  t.sum_order = [](const Problem& problem, const Configuration& c, const DeviceInfo&) {
+    using Arithmetic = SumOrder::Arithmetic;
+    const Wgmma s(problem, c);
+    if (s.stream_k) return std::optional<SumOrder>();
+    SumOrder order = chain_of(problem);
+    if (order.arithmetic != Arithmetic::exact) {
+      order.arithmetic = s.element == 1            ? Arithmetic::fp8_by_wgmma
+                         : s.parts_of_element == 1 ? Arithmetic::tensor
+                         : s.swap                  ? Arithmetic::f32x3_swapped
+                                                   : Arithmetic::f32x3_by_wgmma;
+      order.together = wgmma::kStepBytes / s.element;
+      order.promoted = s.promote ? s.tile_k : 0;
+    }
+    return std::optional(in_parts(order, problem, s.tile_k, s.split));
+  };
   t.supports = supports;
   t.plan = plan;
   t.pipeline_use = [](const Problem& problem, const Configuration& c) {

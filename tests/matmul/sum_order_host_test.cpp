@@ -1,0 +1,108 @@
+// The order in which every template adds products, on the CPU.
+#include "tests/matmul/sum_order_checks.hpp"
+
+namespace tilewise::sum_order_host_test {
+namespace {
+
+struct SumOrders : test::SumOrderTest {
+  SumOrders() : SumOrderTest("host:sm_90a") {}
+
+  /// Random configurations of a template, for one product and for a batch.
+  void check(const char* name, DType operand, DType c, MathMode math, std::int64_t m,
+             std::int64_t n, std::int64_t k, int random = 6) {
+    const KernelTemplate& kernel = find_template(name);
+    for (const Layout layout : {Layout::nt, Layout::tn})
+      for (const std::int64_t batch : {1, 2}) {
+        const Problem problem = typed_problem(layout, m, n, k, operand, c, math, batch);
+        if (!kernel.supports(problem, device_->info())) continue;
+        const SearchSpace space(problem, device_->info(), {&kernel});
+        for (int i = 0; i < random; ++i)
+          if (const auto drawn = space.random_of(kernel, random_, 100000))
+            probe(kernel, problem, drawn->configuration);
+        if (HasFatalFailure()) return;
+      }
+    EXPECT_GT(probed_, 0) << name;
+  }
+  void check_with(const char* name, const Problem& problem, const Configuration& values) {
+    const KernelTemplate& kernel = find_template(name);
+    Configuration c = kernel.default_configuration(problem, device_->info());
+    for (const auto& [parameter, value] : values.values()) c.set(parameter, value);
+    ASSERT_EQ(rejection(kernel, problem, c, device_->info()), "");
+    const int before = probed_;
+    probe(kernel, problem, c);
+    EXPECT_EQ(probed_, before + 1);
+  }
+};
+
+constexpr MathMode kStrict = MathMode::strict;
+
+TEST_F(SumOrders, OfNaive) { check("naive", DType::bf16, DType::f32, kStrict, 9, 8, 100, 2); }
+TEST_F(SumOrders, OfTiled) { check("tiled", DType::f64, DType::f64, kStrict, 9, 8, 100, 2); }
+TEST_F(SumOrders, OfSmall) { check("small", DType::f32, DType::f32, kStrict, 12, 8, 48); }
+TEST_F(SumOrders, OfSkinny) {
+  check("skinny", DType::f32, DType::f32, kStrict, 3, 40, 700);
+  check("skinny", DType::bf16, DType::f32, kStrict, 40, 3, 700);
+}
+TEST_F(SumOrders, OfSimt) { check("simt", DType::f32, DType::f32, kStrict, 20, 12, 260, 10); }
+TEST_F(SumOrders, OfMma) {
+  check("mma", DType::bf16, DType::f32, kStrict, 20, 16, 260);
+  check("mma", DType::f16, DType::f32, kStrict, 20, 16, 260, 2);
+  check("mma", DType::f64, DType::f64, kStrict, 20, 16, 100, 3);
+  check("mma", DType::f32, DType::f32, MathMode::tf32, 20, 16, 100, 3);
+  check("mma", DType::f32, DType::f32, MathMode::f32x3, 20, 16, 200, 3);
+  check("mma", DType::e4m3, DType::f32, kStrict, 20, 16, 300, 3);
+}
+TEST_F(SumOrders, OfWgmma) {
+  check("wgmma", DType::bf16, DType::f32, kStrict, 72, 16, 264, 4);
+  check("wgmma", DType::f32, DType::f32, MathMode::tf32, 72, 16, 132, 2);
+  check("wgmma", DType::f32, DType::f32, MathMode::f32x3, 72, 16, 132, 2);
+  check("wgmma", DType::e5m2, DType::f32, kStrict, 72, 16, 272, 2);
+}
+// Parts of k in one row of the reduce step and in several, slices, and lanes that share k.
+TEST_F(SumOrders, OfPartsAndSlices) {
+  const auto of = [](std::int64_t m, std::int64_t n, std::int64_t k) {
+    return typed_problem(Layout::nt, m, n, k, DType::f32, DType::f32, kStrict, 1);
+  };
+  check_with("simt", of(20, 12, 500), {{"SPLIT_K", 3}});
+  check_with("simt", of(20, 12, 1000), {{"SPLIT_K", 16}});
+  check_with("simt", of(20, 12, 500), {{"SLICE_K", 2}, {"UNROLL", 4}, {"SPLIT_K", 2}});
+  check_with("skinny", of(3, 40, 3000), {{"SPLIT_K", 4}, {"WARPS_K", 2}});
+  EXPECT_GE(orders_.size(), 4u);
+}
+// An order that depends on m or on the GPU is none.
+TEST_F(SumOrders, ThatAreNotFixedAreNone) {
+  const Problem problem =
+      typed_problem(Layout::nt, 64, 64, 256, DType::f32, DType::f32, kStrict, 1);
+  const KernelTemplate& simt = find_template("simt");
+  Configuration c = simt.default_configuration(problem, device_->info());
+  EXPECT_TRUE(simt.sum_order(problem, c, device_->info()));
+  for (const char* name : {"SPLIT_K", "STREAM_K"}) {
+    Configuration free = c;
+    free.set(name, name == std::string("STREAM_K"));
+    EXPECT_FALSE(simt.sum_order(problem, free, device_->info())) << name;
+  }
+}
+// What the search varies most does not change the order.
+TEST_F(SumOrders, DoNotDependOnTiles) {
+  const Problem problem =
+      typed_problem(Layout::nt, 256, 256, 512, DType::bf16, DType::bf16, kStrict, 1);
+  std::set<std::string> orders;
+  for (const char* name : {"mma", "wgmma"}) {
+    const KernelTemplate& kernel = find_template(name);
+    const SearchSpace space(problem, device_->info(), {&kernel});
+    for (int i = 0; i < 20; ++i)
+      if (const auto drawn = space.random_of(kernel, random_, 100000)) {
+        Configuration c = drawn->configuration;
+        if (c.at("SPLIT_K") != 1 || (c.find("STREAM_K") && c.at("STREAM_K") == 1) ||
+            (c.find("SLICE_K") && c.at("SLICE_K") != 1) || c.at("PROMOTE") != 0)
+          continue;
+        const auto order = kernel.sum_order(problem, c, device_->info());
+        ASSERT_TRUE(order);
+        orders.insert(to_string(*order));
+      }
+  }
+  EXPECT_EQ(orders, std::set<std::string>{"tensor, 16 at a time"});
+}
+
+}  // namespace
+}  // namespace tilewise::sum_order_host_test
