@@ -162,6 +162,7 @@ TEST(PlantedWgmma, BoxesThatAreSkippedThoughTheyAreInside) {
 
 TEST(PlantedWgmma, MbarriersThatTmaDoesNotKnow) {
   expect_found(kPlain, removed("cluster-ready"_marker), {"without mbarriers_ready()"});
+  expect_found(kStores, removed("wgmma-ready"_marker), {"without mbarriers_ready()"});
 }
 
 TEST(PlantedWgmma, AMulticastThatLeavesABlockOut) {

@@ -116,25 +116,16 @@ KERNEL(kThreads, BLOCKS_PER_SM) wgmma(ARGUMENTS WgmmaArgs args) {
 #endif
 #endif
   }
+  // A thread each: a loop of one thread holds up the first copy.
+  if (const int nth = int(threadIdx.x); nth < kBarriers.all()) {
+    Mbarrier* own = turns_of(shared) + nth;
+    mbarrier_init(own, nth < kBarriers.turns() + kBarriers.meetings() ? 4 : 1);
+    mbarriers_ready();  //@ wgmma-ready
 #if PING_PONG
-  if (threadIdx.x == 0) {
-    Mbarrier* turns = turns_of(shared);
-    UNROLL_BY(1)
-    for (int c = 0; c < CONSUMERS; ++c) {
-      mbarrier_init(turns + c, 4);
-      if (c == 0)
-        for (int w = 0; w < 4; ++w) mbarrier_arrive(turns);
-    }
-  }
+    if (nth == 0)
+      for (int w = 0; w < 4; ++w) mbarrier_arrive(own);
 #endif
-#if EPILOGUE == 2
-  if (threadIdx.x == 0) {
-    UNROLL_BY(1)
-    for (int m = 0; m < kBarriers.meetings(); ++m) mbarrier_init(meetings(shared) + m, 4);
-    UNROLL_BY(1)
-    for (int l = 0; l < kBarriers.loads(); ++l) mbarrier_init(loads_of(shared) + l, 1);
   }
-#endif
   const Queue queue(args, args.products());
   const WorkItem work(args, queue, queue.first, block);
   TilePipeline pipeline(shared, shared + kLayout.barriers_at(), 4 * kReaders * kCluster);
