@@ -7,22 +7,6 @@ namespace {
 struct SumOrders : test::SumOrderTest {
   SumOrders() : SumOrderTest("host:sm_90a") {}
 
-  /// Random configurations of a template, for one product and for a batch.
-  void check(const char* name, DType operand, DType c, MathMode math, std::int64_t m,
-             std::int64_t n, std::int64_t k, int random = 6) {
-    const KernelTemplate& kernel = find_template(name);
-    for (const Layout layout : {Layout::nt, Layout::tn})
-      for (const std::int64_t batch : {1, 2}) {
-        const Problem problem = typed_problem(layout, m, n, k, operand, c, math, batch);
-        if (!kernel.supports(problem, device_->info())) continue;
-        const SearchSpace space(problem, device_->info(), {&kernel});
-        for (int i = 0; i < random; ++i)
-          if (const auto drawn = space.random_of(kernel, random_, 100000))
-            probe(kernel, problem, drawn->configuration);
-        if (HasFatalFailure()) return;
-      }
-    EXPECT_GT(probed_, 0) << name;
-  }
   void check_with(const char* name, const Problem& problem, const Configuration& values) {
     const KernelTemplate& kernel = find_template(name);
     Configuration c = kernel.default_configuration(problem, device_->info());

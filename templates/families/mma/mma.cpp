@@ -222,8 +222,8 @@ KernelTemplate mma_template() {
       order.arithmetic = s.fp8                       ? Arithmetic::fp8_by_mma
                          : s.math == MathMode::f32x3 ? Arithmetic::f32x3_by_mma
                                                      : Arithmetic::tensor;
-      // The instruction of capability 7.5 for f16 is half as deep.
-      order.together = device.target.major < 8 ? 8 : s.step();
+      // The instruction of capability 7.5 for f16 is half as deep; so is f16's beside that of fp8.
+      order.together = device.target.major < 8 ? 8 : s.multiplies_as_f16(device) ? 16 : s.step();
       order.promoted = s.promote * s.step();
     }
     return std::optional(
