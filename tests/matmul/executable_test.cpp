@@ -458,7 +458,8 @@ TEST(Executable, RefusesWhatDoesNotFitTogether) {
   EXPECT_THAT(refusal(plan, images_of(plan)), HasSubstr("tensor map 1 of 1 is not there"));
   plan = mapped_plan();
   plan.tensor_maps[0].base = {Kind::k};
-  EXPECT_THAT(refusal(plan, images_of(plan)), HasSubstr("base must be a, b, c or workspace"));
+  EXPECT_THAT(refusal(plan, images_of(plan)),
+              HasSubstr("base must be a, b, c, workspace or operand"));
   plan = mapped_plan();
   plan.tensor_maps[0].stride = {Kind::alpha};
   EXPECT_THAT(refusal(plan, images_of(plan)), HasSubstr("stride must be lda"));
