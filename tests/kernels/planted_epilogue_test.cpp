@@ -40,35 +40,35 @@ Subject ahead(const std::string& name, const std::string& swapped) {
           "--types bf16 bf16 strict --epilogue 'acc + bias[j] - 2 * rows[i] + residual[i,j]'"};
 }
 class PlantedAhead : public testing::TestWithParam<Subject> {};
+const Subject kAhead = ahead("AsStored", "0");
 
 TEST_P(PlantedAhead, AnElementOfTheWrongLaneIsAWrongResult) {
   expect_found(GetParam(), changed("wgmma-ahead-right"_marker, "from + lane * EACH", "from"),
                {" instead of "});
 }
-TEST_P(PlantedAhead, AnElementLostAtTheEdgeIsAWrongResult) {
-  expect_found(GetParam(), changed("wgmma-ahead-inside"_marker, "<=", "<"), {" instead of "});
+TEST(PlantedAheadOfC, AnElementLostAtTheEdgeIsAWrongResult) {
+  expect_found(kAhead, changed("wgmma-ahead-inside"_marker, "<=", "<"), {" instead of "});
 }
 TEST_P(PlantedAhead, AnElementOfTheWrongRowIsAWrongResult) {
   expect_found(GetParam(), changed("wgmma-ahead-left"_marker, "left / 8", "0"), {" instead of "});
 }
-TEST_P(PlantedAhead, AnElementOfAnotherPartIsAWrongResult) {
-  expect_found(GetParam(), changed("wgmma-ahead-turn"_marker, "Of::NTH % 2", "0"),
-               {" instead of "});
+TEST(PlantedAheadOfC, AnElementOfAnotherPartIsAWrongResult) {
+  expect_found(kAhead, changed("wgmma-ahead-turn"_marker, "Of::NTH % 2", "0"), {" instead of "});
 }
-TEST_P(PlantedAhead, AMatrixThatIsReadBeforeItLiesThereIsADataRace) {
-  Subject threads = GetParam();
+TEST(PlantedAheadOfC, AMatrixThatIsReadBeforeItLiesThereIsADataRace) {
+  Subject threads = kAhead;
   threads.checker = TILEWISE_CHECK_TSAN;
   expect_found(threads, removed("wgmma-operand-laid-down"_marker), {"data race"});
 }
-TEST_P(PlantedAhead, OneMatrixForAllProductsIsNotTheNextOnes) {
-  Subject batch = GetParam();
+TEST(PlantedAheadOfC, OneMatrixForAllProductsIsNotTheNextOnes) {
+  Subject batch = kAhead;
   batch.options += " --batch 3";
   expect_nothing_found(batch);
   expect_found(batch, changed("wgmma-staged-product"_marker, "? 0 :", "? to.work.product :"),
                {" instead of "});
 }
-INSTANTIATE_TEST_SUITE_P(Orders, PlantedAhead,
-                         testing::Values(ahead("AsStored", "0"), ahead("Swapped", "1")), name_of);
+INSTANTIATE_TEST_SUITE_P(Orders, PlantedAhead, testing::Values(kAhead, ahead("Swapped", "1")),
+                         name_of);
 
 // Other kernels do not reach elements outside of C.
 TEST(PlantedEpilogueEdge, WhatTmaDoesNotStoreMustNotBeWritten) {
