@@ -50,6 +50,12 @@ Plan plan_of(const Candidate& candidate, const Problem& problem, const DeviceInf
   return find_template(candidate.kernel_template).plan(problem, candidate.configuration, device);
 }
 
+std::optional<SumOrder> sum_order_of(const Candidate& candidate, const Problem& problem,
+                                     const DeviceInfo& device) {
+  const KernelTemplate& kernel = find_template(candidate.kernel_template);
+  return kernel.sum_order(problem, with_added(kernel, candidate.configuration), device);
+}
+
 bool has_one_operand_type(const Problem& problem) {
   return product_kind(problem) && problem.a.type == problem.b.type && problem.batch >= 1 &&
          problem.m >= 0 && problem.n >= 0 && problem.k >= 0;

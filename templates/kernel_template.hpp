@@ -122,6 +122,11 @@ const KernelTemplate* known_template(std::string_view name);
 /// The launches of a candidate. Throws Error(not_found).
 Plan plan_of(const Candidate& candidate, const Problem& problem, const DeviceInfo& device);
 
+/// The order in which a candidate adds products (KernelTemplate::sum_order). Throws
+/// Error(not_found).
+std::optional<SumOrder> sum_order_of(const Candidate& candidate, const Problem& problem,
+                                     const DeviceInfo& device);
+
 /// "TILE_M=3 is not one of 1, 2, 4".
 std::string not_one_of(const std::string& name, int value, const std::vector<int>& allowed);
 

@@ -86,6 +86,8 @@ void print_match(const Explanation& one) {
         (blocks == 1 ? " block of " : " blocks of ") + std::to_string(volume(step.block)) +
         " threads, " + format_bytes(step.shared_bytes) + " of dynamic shared memory");
   }
+  say("order of sums: " + (one.sum_order ? to_string(*one.sum_order)
+                                         : "not fixed; it depends on m, the batch or the GPU"));
 }
 
 void print_time(const Explanation& one) {
@@ -291,6 +293,7 @@ Json explanation_json(const Explanation& one, const std::optional<Profile>& prof
           {"record", resolution.record ? json_of(*resolution.record) : Json(nullptr)},
           {"expected_us", positive_or_null(resolution.predicted_us)},
           {"roof_us", positive_or_null(one.roof_us)},
+          {"sum_order", one.sum_order ? Json(to_string(*one.sum_order)) : Json()},
           {"highest_clock_mhz", positive_or_null(missed_clock_mhz(one))},
           {"cost_model", cost_json(one)},
           {"measured", measured_json(one)},

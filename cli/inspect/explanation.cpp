@@ -101,6 +101,7 @@ Explanation explain(const std::optional<Database>& database, Answer answer, std:
   const DeviceInfo device =
       answer.subject.typical ? device_of(answer.subject.key, {}) : answer.subject.info;
   explanation.plan = plan_of(answer.resolution.candidate, answer.problem, device);
+  explanation.sum_order = sum_order_of(answer.resolution.candidate, answer.problem, device);
   if (can_estimate(device)) explanation.cost = estimate(explanation.plan, device);
   if (database) explanation.measured = measured_problem(*database, answer, device);
   if (explanation.measured) {

@@ -28,8 +28,9 @@ struct ModelOpinion {
 
 struct Explanation {
   Answer answer;
-  Plan plan;                 ///< of the serving candidate for the product
-  std::optional<Cost> cost;  ///< empty where the model does not cover the device
+  Plan plan;                          ///< of the serving candidate for the product
+  std::optional<SumOrder> sum_order;  ///< of the plan; none where it is not fixed
+  std::optional<Cost> cost;           ///< empty where the model does not cover the device
   /// The measured problem of the record that serves, with all its candidates.
   std::optional<ReportProblem> measured;
   std::optional<std::size_t> serving;  ///< index into measured->candidates

@@ -77,16 +77,28 @@ TEST_F(CliExplain, APredictedMatchIsExplainedByTheProblemThatWasMeasured) {
   EXPECT_GT(json.at("expected_us"), 0);
 }
 
+TEST_F(CliExplain, TheOrderOfSumsFollowsTheConfiguration) {
+  fill({.candidates = 40});
+  const Json stored = explained("1024");
+  ASSERT_EQ(stored.at("candidate").at("configuration").at("SPLIT_K"), 0)
+      << "as many as the GPU takes";
+  EXPECT_TRUE(stored.at("sum_order").is_null());
+  const Result cpu = run({"explain", "--device", "host", "--sizes", "64", "--json"});
+  ASSERT_EQ(cpu.status, 0) << cpu.err;
+  EXPECT_THAT(cpu.json().at("explanations").at(0).at("sum_order").get<std::string>(),
+              HasSubstr("one at a time"));
+}
+
 TEST_F(CliExplain, WordsSayTheSame) {
   fill({.candidates = 40});
   const Result result = run({"explain", "--sizes", "1024"});
   ASSERT_EQ(result.status, 0) << result.err;
-  EXPECT_THAT(result.out,
-              AllOf(HasSubstr("match: exact"), HasSubstr("configuration: "),
-                    HasSubstr("of the roofline"), HasSubstr("each resource alone:"),
-                    HasSubstr("40 candidates, "), HasSubstr(" instead of "),
-                    HasSubstr("1755 of 1980 MHz"), HasSubstr("cuBLAS 13.1.0, default: "),
-                    HasSubstr("rank correlation"), Not(HasSubstr("\x1b"))));
+  EXPECT_THAT(result.out, AllOf(HasSubstr("match: exact"), HasSubstr("configuration: "),
+                                HasSubstr("order of sums: not fixed"), HasSubstr("of the roofline"),
+                                HasSubstr("each resource alone:"), HasSubstr("40 candidates, "),
+                                HasSubstr(" instead of "), HasSubstr("1755 of 1980 MHz"),
+                                HasSubstr("cuBLAS 13.1.0, default: "),
+                                HasSubstr("rank correlation"), Not(HasSubstr("\x1b"))));
 }
 
 TEST_F(CliExplain, WhatIsNotKnownIsSaid) {
