@@ -426,12 +426,13 @@ void Executable::fill_field(const Patch& patch, const Call& call, const Memory& 
       const bool of_epilogue = recipe.base.kind == Kind::operand;
       if (memory.zero && recipe.base.kind != Kind::c && !of_epilogue) return;
       const void* base = base_address(recipe.base, call, memory);
-      const MapStrides strides{bytes_of(recipe.type, stride_elements(recipe.stride, call)),
-                               bytes_of(recipe.type, stride_elements(recipe.batch_stride, call))};
+      const std::int64_t row = stride_elements(recipe.stride, call),
+                         batch = stride_elements(recipe.batch_stride, call);
       // Otherwise the kernel does not use the map, by the same test.
-      if (of_epilogue &&
-          !layout::is_for_tma(reinterpret_cast<std::uintptr_t>(base), strides.row, strides.batch))
+      if (of_epilogue && !layout::is_for_tma(reinterpret_cast<std::uintptr_t>(base), row, batch,
+                                             bytes_of(recipe.type)))
         return;
+      const MapStrides strides{bytes_of(recipe.type, row), bytes_of(recipe.type, batch)};
       return encode_cached(*device_, recipe, map_owner_, patch.value, base, strides, field);
     }
     case Kind::operand:

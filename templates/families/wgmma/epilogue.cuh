@@ -142,8 +142,8 @@ struct AheadOperands {
   static DEVICE_MEMBER bool is_for_tma([[maybe_unused]] const PointwiseArgs& args) {
 #if EPILOGUE == 2 && STAGED_OPERAND >= 0
     const PointwiseOperand& of = args.of[STAGED_OPERAND];
-    return tilewise::layout::is_for_tma(reinterpret_cast<unsigned long long>(of.data), of.ld * Int64(sizeof(Result)),
-                                        BATCHED ? of.stride * Int64(sizeof(Result)) : 0);
+    return tilewise::layout::is_for_tma(reinterpret_cast<unsigned long long>(of.data), of.ld, BATCHED ? of.stride : 0,
+                                        int(sizeof(Result)));
 #else
     return false;
 #endif
@@ -437,7 +437,7 @@ DEVICE void lay_down(char* buffer, const WarpTile& to, const Sums& sums) {
       UNROLL_ALL
       for (int e = 0; e < COUNT; ++e) of_part[FIRST + e] = blended(to.scalars, of_part[FIRST + e], old[e]);
     });
-    warp_barrier();
+    warp_barrier();  //@ wgmma-old-read
   } else {
     UNROLL_ALL
     for (int e = 0; e < Of::SPAN / 2; ++e) of_part[e] = product(to.scalars.alpha, of_part[e]);
