@@ -109,8 +109,8 @@ class DropIn {
 
   /// The report's text.
   std::string report();
-  /// A list of problems in the format of `autotune --problems`, with counts, mean times and leading
-  /// dimensions. The weights are the total times.
+  /// A list of problems in the format of `autotune --problems`, with counts, median times and
+  /// leading dimensions. The weights are the total times.
   std::string record();
 
  private:

@@ -8,7 +8,8 @@
 namespace tilewise {
 
 /// How a plan adds the products of an element of C. Two plans of equal order give equal bits from
-/// equal operands on one GPU model: tiles, stages, packs and the other elements of C never count.
+/// equal operands on one GPU model, but for the sign of a zero: tiles, stages, packs and the other
+/// elements of C never count.
 ///
 /// The k of an element is cut into parts, a part into slices, and a slice's sum is a chain:
 /// products are added to it in ascending order, `together` at a time.
@@ -26,7 +27,9 @@ struct SumOrder {
     f32x3_swapped  ///< by wgmma, with B as the left operand
   };
   Arithmetic arithmetic = Arithmetic::fused;
-  int together = 1;  ///< products that a step adds
+  /// Products that a step adds: on capability 9, where it was tried. Others may add fewer of an
+  /// instruction's products at a time, all kernels alike.
+  int together = 1;
   /// Where not 0: chains of so many products start at 0, and ordinary additions sum them.
   int promoted = 0;
   /// Of each slices x slice products, every slice has `slice` neighbours. The slices' sums are
