@@ -70,6 +70,13 @@ TEST(PlantedAheadOfC, OneMatrixForAllProductsIsNotTheNextOnes) {
 INSTANTIATE_TEST_SUITE_P(Orders, PlantedAhead, testing::Values(kAhead, ahead("Swapped", "1")),
                          name_of);
 
+TEST(PlantedAheadOfC, AMatrixThatIsLaidOverElementsOfCThatAreReadIsADataRace) {
+  Subject threads = kAhead;
+  threads.checker = TILEWISE_CHECK_TSAN;
+  threads.options.replace(threads.options.find("bf16 bf16"), 9, "bf16 f32");
+  expect_found(threads, removed("wgmma-old-read"_marker), {"data race"});
+}
+
 // Other kernels do not reach elements outside of C.
 TEST(PlantedEpilogueEdge, WhatTmaDoesNotStoreMustNotBeWritten) {
   expect_found(kSubjects.back(), changed("pointwise-edge"_marker, "columns - 1", "columns"),
