@@ -1,5 +1,7 @@
 // Kernels of every template with an epilogue: each element of C has its own operands, and what is
 // written or summed besides C lies in its place.
+#include <cstdlib>
+
 #include "device/cpu/cpu.hpp"
 #include "matmul/check_call.hpp"
 #include "matmul/executable.hpp"
@@ -15,7 +17,8 @@ namespace {
 constexpr const char* kText =
     "x = acc * s + bias:f32[j]; aux[i,j] = x; gradient:f32[j] = sum(x);"
     "x - by_row[i] + residual[i,j] * scale - gate[i,j]";
-constexpr int kRandom = 4;  // configurations of a template, besides its default
+// Configurations of a template, besides its default.
+const int kRandom = std::getenv("TILEWISE_FULL") ? 8 : 2;
 
 struct Kind {
   DType operand, c;
