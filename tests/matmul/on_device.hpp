@@ -5,7 +5,9 @@
 
 #include "device/compiler.hpp"
 #include "device/machines.hpp"
+#include "templates/sources.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/plan.hpp"
 
 namespace tilewise::test {
 
@@ -27,6 +29,20 @@ class OnDevice : public testing::Test {
     device_->copy_to_device(buffer.data(), from, bytes, nullptr);
     device_->synchronize(nullptr);
     return buffer;
+  }
+
+  /// The images of a plan's kernels; empty, with the compiler's log, where one does not compile.
+  std::vector<Image> images_of(const Plan& plan, std::string& log) {
+    std::vector<Image> images;
+    for (const LaunchStep& step : plan.steps) {
+      const KernelSource source = kernel_source(step.kernel);
+      const CompileResult made =
+          compiler_->compile({step.kernel, source.text, source.headers, device_->info().target});
+      log = made.log;
+      if (!made.image) return {};
+      images.push_back(*made.image);
+    }
+    return images;
   }
 
   std::string name_;

@@ -103,14 +103,9 @@ struct PointwisePlaces : test::OnDevice {
         values.set(product, 0, 0, value);
     }
     const Plan plan = kernel.plan(problem, with_added(kernel, c), info_);
-    std::vector<Image> images;
-    for (const LaunchStep& step : plan.steps) {
-      const KernelSource source = kernel_source(step.kernel);
-      const CompileResult made =
-          compiler_->compile({step.kernel, source.text, source.headers, info_.target});
-      ASSERT_TRUE(made.image) << made.log;
-      images.push_back(*made.image);
-    }
+    std::string log;
+    const std::vector<Image> images = images_of(plan, log);
+    ASSERT_FALSE(images.empty()) << log;
     const Executable executable(*device_, problem, plan, images);
     Call call;
     call.a = on_a.data(), call.b = on_b.data(), call.c = on_c.data();

@@ -183,15 +183,10 @@ struct SumOrderTest : OnDevice {
                     b.data() + (column / n * n * k + in_matrix) * element);
       }
     const Plan plan = kernel.plan(problem, with_added(kernel, c), info);
-    std::vector<Image> images;
-    for (const LaunchStep& step : plan.steps) {
-      const KernelSource source = kernel_source(step.kernel);
-      const CompileResult made =
-          compiler_->compile({step.kernel, source.text, source.headers, info.target});
-      if (!made.image && made.log.find("spills") != std::string::npos) return;
-      ASSERT_TRUE(made.image) << made.log;
-      images.push_back(*made.image);
-    }
+    std::string log;
+    const std::vector<Image> images = images_of(plan, log);
+    if (images.empty() && log.find("spills") != std::string::npos) return;
+    ASSERT_FALSE(images.empty()) << log;
     const Executable executable(*device_, problem, plan, images);
     const DeviceBuffer on_a = uploaded(a.data(), static_cast<std::int64_t>(a.size())),
                        on_b = uploaded(b.data(), static_cast<std::int64_t>(b.size()));
