@@ -6,9 +6,11 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "device/device.hpp"
@@ -238,6 +240,63 @@ struct SumOrderTest : OnDevice {
       }
     EXPECT_GT(probed_, before) << name;
   }
+  /// Multiplies random operands by random configurations of these templates, for m rows of C and
+  /// for fewer. Rows of configurations of equal order must have equal bits, but for the sign of a
+  /// zero.
+  void compare_bits(const std::vector<const char*>& names, DType operand, DType c, MathMode math,
+                    std::int64_t m, std::int64_t n, std::int64_t k, int random) {
+    const int element = bytes_of(operand), result = bytes_of(c);
+    std::vector<std::byte> a(static_cast<std::size_t>(m * k * element)),
+        b(static_cast<std::size_t>(n * k * element));
+    std::normal_distribution<> normal;
+    for (std::vector<std::byte>* matrix : {&a, &b})
+      for (std::size_t at = 0; at < matrix->size(); at += static_cast<std::size_t>(element))
+        from_double(operand, normal(random_), matrix->data() + at);
+    const DeviceBuffer on_a = uploaded(a.data(), static_cast<std::int64_t>(a.size())),
+                       on_b = uploaded(b.data(), static_cast<std::int64_t>(b.size()));
+    std::map<SumOrder, std::pair<std::vector<double>, std::string>> first;  // of each order
+    for (const char* name : names)
+      for (int i = 0; i < random; ++i) {
+        const KernelTemplate& kernel = find_template(name);
+        const std::int64_t rows =
+            i % 3 == 0 ? m
+                       : 1 + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(m));
+        const Problem problem = typed_problem(Layout::nt, rows, n, k, operand, c, math, 1);
+        if (!kernel.supports(problem, device_->info())) continue;
+        const SearchSpace space(problem, device_->info(), {&kernel});
+        const auto drawn = space.random_of(kernel, random_, 100000);
+        if (!drawn) continue;
+        const auto order = sum_order_of(*drawn, problem, device_->info());
+        if (!order) continue;
+        std::string log;
+        const Plan plan =
+            kernel.plan(problem, with_added(kernel, drawn->configuration), device_->info());
+        const std::vector<Image> images = images_of(plan, log);
+        if (images.empty() && log.find("spills") != std::string::npos) continue;
+        ASSERT_FALSE(images.empty()) << log;
+        std::vector<std::byte> found(static_cast<std::size_t>(rows * n * result));
+        const DeviceBuffer on_c(*device_, static_cast<std::int64_t>(found.size()));
+        Call call;
+        call.a = on_a.data(), call.b = on_b.data(), call.c = on_c.data();
+        call.lda = k, call.ldb = k, call.ldc = n;
+        Executable(*device_, problem, plan, images).launch(call);
+        device_->copy_to_host(found.data(), on_c.data(), on_c.bytes(), nullptr);
+        device_->synchronize(nullptr);
+        std::vector<double> values;
+        for (std::int64_t e = 0; e < rows * n; ++e)
+          values.push_back(to_double(c, found.data() + e * result));
+        const std::string what = to_string(*drawn) + ", " + std::to_string(rows) + " rows";
+        auto& [known, of] = first[*order];
+        const std::size_t both = std::min(known.size(), values.size());
+        for (std::size_t e = 0; e < both; ++e)
+          ASSERT_EQ(known[e], values[e])
+              << to_string(*order) << ": element " << e << " of " << of << " and of " << what;
+        compared_ += both > 0;
+        if (values.size() > known.size()) known = values, of = what;
+      }
+  }
+
+  int compared_ = 0;  ///< pairs of configurations
   std::mt19937_64 random_{11};
   int probed_ = 0;
   std::set<std::string> orders_;  ///< that were seen

@@ -35,5 +35,16 @@ TEST_F(SumOrdersGpu, OfTensorCores) {
   check_if_any("mma", DType::f64, DType::f64, kStrict, 300, 3);
 }
 
+TEST_F(SumOrdersGpu, ThatAreEqualGiveEqualBits) {
+  compare_bits({"naive", "tiled", "simt", "skinny"}, DType::f32, DType::f32, kStrict, 500, 200,
+               1000, 12);
+  compare_bits({"mma", "naive"}, DType::f64, DType::f64, kStrict, 300, 128, 500, 6);
+  for (const auto& [operand, math] :
+       {std::pair(DType::bf16, kStrict), std::pair(DType::f16, kStrict),
+        std::pair(DType::f32, MathMode::tf32), std::pair(DType::e4m3, kStrict)})
+    compare_bits({"mma", "wgmma"}, operand, DType::f32, math, 500, 256, 1024, 12);
+  EXPECT_GT(compared_, 30);
+}
+
 }  // namespace
 }  // namespace tilewise::sum_order_gpu_test

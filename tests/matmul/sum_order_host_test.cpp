@@ -42,6 +42,14 @@ TEST_F(SumOrders, OfWgmma) {
   check("wgmma", DType::f32, DType::f32, MathMode::f32x3, 72, 16, 132, 1);
   check("wgmma", DType::e5m2, DType::f32, kStrict, 72, 16, 272, 1);
 }
+// Of rows of random operands, whatever the tiles, the template and the other rows are.
+TEST_F(SumOrders, ThatAreEqualGiveEqualBits) {
+  compare_bits({"naive", "tiled", "simt", "skinny"}, DType::f32, DType::f32, kStrict, 24, 20, 150,
+               5);
+  compare_bits({"mma", "wgmma"}, DType::bf16, DType::f32, kStrict, 24, 16, 136, 4);
+  compare_bits({"mma", "naive"}, DType::f64, DType::f64, kStrict, 20, 16, 90, 3);
+  EXPECT_GE(compared_, 15);
+}
 // Parts of k in one row of the reduce step and in several, slices, and lanes that share k.
 TEST_F(SumOrders, OfPartsAndSlices) {
   const auto of = [](std::int64_t m, std::int64_t n, std::int64_t k) {
