@@ -117,7 +117,7 @@ KERNEL(kThreads, BLOCKS_PER_SM) wgmma(ARGUMENTS WgmmaArgs args) {
 #endif
   }
   // A thread each: a loop of one thread holds up the first copy.
-  if (const int nth = int(threadIdx.x); nth < kBarriers.all()) {
+  if (const int nth = int(threadIdx.x); kBarriers.all() > 0 && nth < kBarriers.all()) {
     Mbarrier* own = turns_of(shared) + nth;
     mbarrier_init(own, nth < kBarriers.turns() + kBarriers.meetings() ? 4 : 1);
     mbarriers_ready();  //@ wgmma-ready
