@@ -20,7 +20,8 @@ DEVICE Scalars scalars_of(const Arguments& args) {
   };
 }
 
-// alpha x sum + beta x old.
+// alpha x sum + beta x old, as apply() computes it: for a kernel that needs the place of `old` for something else before
+// it calls apply() with alpha 1 and beta 0.
 DEVICE Sum blended(const Scalars& s, Sum sum, Result old) {
   return multiply_add(s.beta, Number<RESULT>::widen(old), product(s.alpha, sum));
 }

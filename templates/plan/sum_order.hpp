@@ -46,7 +46,7 @@ struct SumOrder {
   auto operator<=>(const SumOrder&) const = default;
 };
 
-/// "16 at a time; 2 slices of 32; parts of 512".
+/// "tensor, 16 at a time; 2 slices of 32; parts of 512".
 std::string to_string(const SumOrder& order);
 
 /// One product after the other, by ordinary multiply-adds.

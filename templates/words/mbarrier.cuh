@@ -18,8 +18,8 @@ DEVICE unsigned shared_address(const void* pointer) {
 }
 #endif
 
-// Called by one thread for each, which calls mbarriers_ready() after its last one. A barrier() follows before other threads use
-// the mbarriers. `arrivals`: of each phase.
+// Called by one thread for each mbarrier. That thread calls mbarriers_ready() after its last one. A barrier() follows
+// before other threads use the mbarriers. `arrivals`: of each phase.
 DEVICE void mbarrier_init(Mbarrier* barrier, int arrivals,
                                   SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST

@@ -62,7 +62,7 @@ TEST_F(DropInTest, ReportsAndRecords) {
   EXPECT_THAT(record, HasSubstr("nn,40,24,16,f32,f32,strict,1,16/16/16,,12,"));
   EXPECT_THAT(record, HasSubstr(",16,24,24\n"));
   EXPECT_THAT(record, HasSubstr(",16,24,28\n"));
-  // The median of the first calls, of which the very first takes longer; not of the later ones.
+  // The first call takes longer; the median leaves it out. Later calls are not sampled.
   const auto at = record.find("strict,1,16/16/16,,12,");
   const double us =
       std::strtod(record.c_str() + at + std::string("strict,1,16/16/16,,12,").size(), nullptr);
