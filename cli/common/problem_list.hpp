@@ -22,9 +22,9 @@ std::vector<WeightedProblem> read_problem_list(const std::string& path,
 /// Removes repeats: each problem keeps its first place and has the sum of its weights.
 std::vector<WeightedProblem> without_repeats(std::vector<WeightedProblem> problems);
 
-/// Seconds of each problem's search, `budget` on average: half of the time is shared out evenly, half
-/// in proportion to the weights. A search of a product that takes little time needs as much to find
-/// a fast kernel as another.
+/// Seconds of each problem's search, `budget` on average: half of the time is shared out evenly,
+/// half in proportion to the weights. A search of a product that takes little time needs as much to
+/// find a fast kernel as another.
 std::vector<double> shares_of(double budget, const std::vector<WeightedProblem>& problems);
 
 }  // namespace tilewise::cli
