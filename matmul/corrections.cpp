@@ -65,7 +65,9 @@ std::string fingerprint(const KernelTemplate& kernel, Problem problem, const Dev
   for (const std::int64_t size : {64, 1000, 4096}) {
     problem.m = problem.n = problem.k = size;
     problem.batch = 1;
-    problem.epilogue = nullptr;  // the corrections of a kind are for all its epilogues
+    // The corrections of a kind are for all its epilogues and orders.
+    problem.epilogue = nullptr;
+    problem.order = nullptr;
     set_layout(problem, Layout::nn);
     set_alignment(problem, natural_alignment(problem));
     if (!kernel.supports(problem, device)) continue;

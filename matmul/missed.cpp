@@ -23,13 +23,21 @@ class LockedFile : public OpenFile {
   }
 };
 
+/// The columns of the oldest files. Later versions have added one after the other.
+constexpr std::string_view kOldest = "layout,m,n,k,dtype,out,math,batch,align";
+
+/// The first line of an open file; empty if it is longer than a heading.
+std::string first_line(int descriptor) {
+  std::string line(missed_heading().size() + 1, '\0');
+  const ssize_t count = ::pread(descriptor, line.data(), line.size(), 0);
+  line.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+  const std::size_t end = line.find('\n');
+  return end == line.npos ? "" : line.substr(0, end);
+}
+
 }  // namespace
 
-constexpr std::string_view kEpilogueColumn = ",epilogue";  // the last, which older files lack
-
-std::string missed_heading() {
-  return "layout,m,n,k,dtype,out,math,batch,align" + std::string(kEpilogueColumn);
-}
+std::string missed_heading() { return std::string(kOldest) + ",epilogue,order"; }
 
 std::string missed_line(const Problem& problem) {
   std::string line(to_string(layout_of(problem)));
@@ -41,7 +49,8 @@ std::string missed_line(const Problem& problem) {
   const Alignment align = alignment_of(problem);
   line += "," + std::to_string(problem.batch) + "," + std::to_string(align.a) + "/" +
           std::to_string(align.b) + "/" + std::to_string(align.c) + ",";
-  return problem.epilogue ? line + '"' + epilogue_text(problem) + '"' : line;
+  if (problem.epilogue) line += '"' + epilogue_text(problem) + '"';
+  return line + "," + order_text(problem);
 }
 
 std::string MissedProblems::add(const Problem& problem) {
@@ -63,14 +72,15 @@ std::string MissedProblems::append(std::string line) const {
   if (!file.is_open() || fstat(file.descriptor(), &status) != 0) return std::strerror(errno);
   if (!S_ISREG(status.st_mode)) return "it is no regular file";
   const std::string heading = missed_heading();
-  const std::string older = heading.substr(0, heading.size() - kEpilogueColumn.size()) + "\n";
-  std::string first(older.size(), '\0');
-  if (::pread(file.descriptor(), first.data(), first.size(), 0) ==
-          static_cast<ssize_t>(first.size()) &&
-      first == older) {
-    if (line.back() != ',') return "its heading lacks the column epilogue; move or delete it";
-    line.pop_back();
-  }
+  const std::string known = first_line(file.descriptor());
+  // A file of an older version lacks the last columns. They must be empty.
+  if (heading.starts_with(known) && known.size() >= kOldest.size())
+    for (auto left = std::count(heading.begin() + std::ssize(known), heading.end(), ','); left > 0;
+         --left) {
+      if (line.back() != ',')
+        return "its heading lacks the columns epilogue and order; move or delete it";
+      line.pop_back();
+    }
   const std::string text = (status.st_size == 0 ? heading + "\n" : "") + line + "\n";
   if (static_cast<std::size_t>(status.st_size) + text.size() > kMostBytes)
     return "it has reached " + std::to_string(kMostBytes >> 20) + " MiB";

@@ -21,6 +21,7 @@ bool same_kernels(const KernelTemplate& kernel, const Configuration& configurati
   set_alignment(own, alignment_of(problem));
   own.pointers = problem.pointers;
   own.epilogue = problem.epilogue;
+  own.order = nullptr;
   return is_valid(kernel, own, configuration, device) &&
          same_kernels(kernel.plan(own, configuration, device),
                       kernel.plan(problem, configuration, device));
@@ -30,6 +31,7 @@ bool same_size(Problem x, const Problem& y) {
   set_alignment(x, alignment_of(y));
   x.pointers = y.pointers;
   x.epilogue = y.epilogue;
+  x.order = y.order;
   return x == y;
 }
 

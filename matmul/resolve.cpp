@@ -49,6 +49,7 @@ std::string short_text(const Problem& problem) {
                      kind_text(problem);
   if (problem.batch != 1) text += " batch " + std::to_string(problem.batch);
   if (problem.epilogue) text += " with the epilogue " + epilogue_text(problem);
+  if (problem.order) text += " in the order " + order_text(problem);
   return text;
 }
 
@@ -294,17 +295,11 @@ Resolution Resolver::predicted_answer(const Problem& problem, const Offer& offer
 }
 
 Resolution Resolver::default_answer(const Problem& problem, const Conditions& conditions) const {
-  std::vector<const KernelTemplate*> order;
-  for (const KernelTemplate& kernel : catalog()) order.push_back(&kernel);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](const KernelTemplate* x, const KernelTemplate* y) {
-                     return x->default_rank(problem) < y->default_rank(problem);
-                   });
-  for (const KernelTemplate* kernel : order) {
-    if (!kernel->supports(problem, device_)) continue;
+  for (const KernelTemplate* kernel : by_default_rank(problem)) {
+    std::optional<Configuration> usual = default_for(*kernel, problem, device_);
+    if (!usual) continue;
     Resolution resolution;
-    resolution.candidate = {kernel->name, kernel->default_configuration(problem, device_)};
-    if (!rejection(*kernel, problem, resolution.candidate.configuration, device_).empty()) continue;
+    resolution.candidate = {kernel->name, *std::move(usual)};
     if (is_ruled_out(conditions, resolution.candidate, problem, device_)) continue;
     const std::string expected = predict(resolution, problem, device_);
     resolution.why = "nothing stored for " + short_text(problem) + " serves it on this GPU, so " +
@@ -316,6 +311,9 @@ Resolution Resolver::default_answer(const Problem& problem, const Conditions& co
   const std::string what = to_string(problem) + " on " + device_.name;
   if (!conditions.refused.empty())
     throw Error(ErrorKind::unsupported, "every kernel failed that does " + what);
+  if (problem.order)
+    throw Error(ErrorKind::unsupported,
+                "no kernel adds in the order " + order_text(problem) + " that does " + what);
   throw Error(ErrorKind::unsupported,
               "no kernel template does " + what + ", which can do " + kinds_done(problem, device_));
 }

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "templates/families/families.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/text.hpp"
@@ -8,11 +10,23 @@ namespace {
 
 constexpr std::size_t kMostRows = 64;  // reserved, so that pointers to rows stay valid
 
+KernelTemplate with_order_constraint(KernelTemplate made) {
+  made.constraints.push_back(
+      {"sum_order", made.sum_order_reads,
+       "the products of an element of C are added in the order that the problem asks for",
+       [order_of = made.sum_order](const ConstraintInput& in) {
+         return !in.problem.order ||
+                order_of(in.problem, in.configuration, in.device) == *in.problem.order;
+       },
+       false, true});
+  return made;
+}
+
 std::vector<KernelTemplate>& rows() {
   static std::vector<KernelTemplate> all = [] {
     std::vector<KernelTemplate> made;
     made.reserve(kMostRows);
-#define TILEWISE_ADD(name) made.push_back(name##_template());
+#define TILEWISE_ADD(name) made.push_back(with_order_constraint(name##_template()));
     TILEWISE_FAMILIES(TILEWISE_ADD)
 #undef TILEWISE_ADD
     return made;
@@ -31,7 +45,7 @@ void add_template(KernelTemplate added) {
   if (rows().size() == kMostRows)
     throw Error(ErrorKind::invalid_argument,
                 "the catalog has at most " + std::to_string(kMostRows) + " kernel templates");
-  rows().push_back(std::move(added));
+  rows().push_back(with_order_constraint(std::move(added)));
 }
 
 const KernelTemplate& find_template(std::string_view name) {
@@ -54,6 +68,32 @@ std::optional<SumOrder> sum_order_of(const Candidate& candidate, const Problem& 
                                      const DeviceInfo& device) {
   const KernelTemplate& kernel = find_template(candidate.kernel_template);
   return kernel.sum_order(problem, with_added(kernel, candidate.configuration), device);
+}
+
+std::vector<const KernelTemplate*> by_default_rank(const Problem& problem) {
+  std::vector<const KernelTemplate*> ranked;
+  for (const KernelTemplate& kernel : catalog()) ranked.push_back(&kernel);
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [&](const KernelTemplate* x, const KernelTemplate* y) {
+                     return x->default_rank(problem) < y->default_rank(problem);
+                   });
+  return ranked;
+}
+
+SumOrder default_order(const Problem& key, const DeviceInfo& device) {
+  Problem usual = key;
+  usual.m = 4096;  // large products have the most to lose
+  for (const KernelTemplate* kernel : by_default_rank(usual)) {
+    usual.order = nullptr;
+    const auto configuration = default_for(*kernel, usual, device);
+    auto of = configuration ? kernel->sum_order(usual, *configuration, device) : std::nullopt;
+    if (!of) continue;
+    of->part = 0, of->rows = 1;
+    usual.order = interned(*of);
+    if (default_for(*kernel, usual, device)) return *of;
+  }
+  throw Error(ErrorKind::unsupported, "no kernel template with a fixed order of sums does " +
+                                          to_string(usual) + " on " + device.name);
 }
 
 bool has_one_operand_type(const Problem& problem) {

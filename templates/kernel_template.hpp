@@ -49,6 +49,9 @@ struct Constraint {
   std::function<bool(const ConstraintInput&)> holds;
   /// Concerns speed only: the search obeys it; stored winners and defaults need not meet it.
   bool for_search_only = false;
+  /// Holds where the problem asks for no order of sums: the draws of a search do not depend on it
+  /// then.
+  bool for_orders_only = false;
 };
 
 /// A product's use of the stages of shared memory that TMA fills.
@@ -96,6 +99,9 @@ struct KernelTemplate {
       sum_order = [](const Problem&, const Configuration&, const DeviceInfo&) {
         return std::optional<SumOrder>();
       };
+  /// The parameters that `sum_order` reads. The catalog adds a constraint to each template: the
+  /// plan has the order that the problem asks for (Problem::order).
+  std::vector<std::string> sum_order_reads = {};
   /// How one product uses a pipeline that TMA fills. Requires a valid configuration.
   std::function<PipelineUse(const Problem&, const Configuration&)> pipeline_use =
       [](const Problem&, const Configuration&) { return PipelineUse{}; };
@@ -119,6 +125,13 @@ void add_template(KernelTemplate added);
 const KernelTemplate& find_template(std::string_view name);
 /// The template of this name; null without one.
 const KernelTemplate* known_template(std::string_view name);
+/// The catalog, first the template whose default serves the problem where nothing is stored.
+std::vector<const KernelTemplate*> by_default_rank(const Problem& problem);
+/// A valid configuration, of the fewest changes to the default one: of at most two of the
+/// parameters that the order of sums depends on, where the problem asks for an order that the
+/// default has not. None where there is none.
+std::optional<Configuration> default_for(const KernelTemplate& kernel, const Problem& problem,
+                                         const DeviceInfo& device);
 /// The launches of a candidate. Throws Error(not_found).
 Plan plan_of(const Candidate& candidate, const Problem& problem, const DeviceInfo& device);
 
@@ -126,6 +139,10 @@ Plan plan_of(const Candidate& candidate, const Problem& problem, const DeviceInf
 /// Error(not_found).
 std::optional<SumOrder> sum_order_of(const Candidate& candidate, const Problem& problem,
                                      const DeviceInfo& device);
+/// The order for the products of order_key() `key` where none is kept: that of the first template
+/// in the order of default_rank whose default for many rows has one, with k in one part. Throws
+/// Error(unsupported) without any.
+SumOrder default_order(const Problem& key, const DeviceInfo& device);
 
 /// "TILE_M=3 is not one of 1, 2, 4".
 std::string not_one_of(const std::string& name, int value, const std::vector<int>& allowed);

@@ -16,7 +16,7 @@ namespace tilewise {
 
 /// The version of the database's schema. Raise it with every added table and every added field of a
 /// stored struct.
-inline constexpr int kSchema = 8;
+inline constexpr int kSchema = 9;
 
 /// The allowed values of a field.
 struct Field {
@@ -137,6 +137,14 @@ void fields(Visit& visit, Some<Baseline> auto& x) {
   visit("variant", x.variant);
   visit("measurement", x.measurement, kRequired);
   visit("environment", x.environment);
+}
+
+template <class Visit>
+void fields(Visit& visit, Some<KeptOrder> auto& x) {
+  visit("problem", x.problem, kRequired);
+  visit("gpu", x.gpu, {.required = true, .text = Field::Text::required_name});
+  visit("sum_order", x.sum_order, {.required = true, .text = Field::Text::required_name});
+  visit("date", x.date, {.text = Field::Text::date});
 }
 
 template <class Visit>

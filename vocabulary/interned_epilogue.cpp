@@ -89,21 +89,4 @@ std::string epilogue_text(const Problem& problem) {
   return problem.epilogue ? to_string(*problem.epilogue) : std::string();
 }
 
-namespace {
-constexpr std::string_view kOfEpilogue = "epilogue ";
-}
-
-std::string variant_text(const Problem& problem) {
-  return problem.epilogue ? std::string(kOfEpilogue) + to_string(*problem.epilogue) : "";
-}
-
-void set_variant(Problem& problem, std::string_view variant) {
-  problem.epilogue = nullptr;
-  if (variant.empty()) return;
-  if (!variant.starts_with(kOfEpilogue))
-    throw Error(ErrorKind::invalid_argument,
-                "a problem of the variant \"" + std::string(variant) + "\"");
-  problem.epilogue = interned(variant.substr(kOfEpilogue.size()));
-}
-
 }  // namespace tilewise

@@ -288,6 +288,7 @@ void write(Writer& out, const Problem& x) {
   out("batch", x.batch);
   out("align", alignment_of(x));
   if (x.epilogue) out("epilogue", to_string(*x.epilogue));
+  if (x.order) out("order", order_text(x));
 }
 
 void read(const Reader& in, Problem& out) {
@@ -304,9 +305,11 @@ void read(const Reader& in, Problem& out) {
   in("math", out.math);
   in("batch", batch);
   in("align", alignment);
-  std::string epilogue;
+  std::string epilogue, order;
   in("epilogue", epilogue);
   out.epilogue = interned(epilogue);
+  in("order", order);
+  set_order(out, order);
   set_layout(out, layout);
   set_alignment(out, alignment);
   out.a.type = types[0];
@@ -369,6 +372,7 @@ std::string to_json(const Environment& environment) { return text_of(environment
 std::string to_json(const Record& record) { return text_of(record); }
 std::string to_json(const Baseline& baseline) { return text_of(baseline); }
 std::string to_json(const Search& search) { return text_of(search); }
+std::string to_json(const KeptOrder& order) { return text_of(order); }
 std::string to_json(const DeviceInfo& info) { return text_of(info); }
 std::string to_json(const DeviceFacts& facts) { return text_of(facts); }
 std::string to_json(const Plan& plan) { return text_of(plan); }
@@ -379,6 +383,7 @@ Measurement measurement_from_json(std::string_view text) {
 }
 Record record_from_json(std::string_view text) { return parsed<Record>(text, "record"); }
 Baseline baseline_from_json(std::string_view text) { return parsed<Baseline>(text, "baseline"); }
+KeptOrder kept_order_from_json(std::string_view text) { return parsed<KeptOrder>(text, "order"); }
 DeviceFacts device_facts_from_json(std::string_view text) {
   return parsed<DeviceFacts>(text, "device_facts");
 }

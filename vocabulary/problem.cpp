@@ -133,6 +133,7 @@ std::string to_string(const Problem& problem) {
   text += " align " + std::to_string(problem.a.alignment) + "," +
           std::to_string(problem.b.alignment) + "," + std::to_string(problem.c.alignment);
   if (problem.epilogue) text += " epilogue \"" + to_string(*problem.epilogue) + '"';
+  if (problem.order) text += " order " + order_text(problem);
   return text;
 }
 
@@ -222,6 +223,7 @@ std::size_t std::hash<tilewise::Problem>::operator()(const tilewise::Problem& p)
       static_cast<std::uint64_t>(p.accumulator) << 32 | static_cast<std::uint64_t>(p.math) << 40 |
       static_cast<std::uint64_t>(p.pointers) << 48);
   if (p.epilogue) mix(reinterpret_cast<std::uintptr_t>(p.epilogue));
+  if (p.order) mix(reinterpret_cast<std::uintptr_t>(p.order));
   mix(static_cast<std::uint64_t>(p.a.alignment) | static_cast<std::uint64_t>(p.b.alignment) << 16 |
       static_cast<std::uint64_t>(p.c.alignment) << 32);
   return static_cast<std::size_t>(h);

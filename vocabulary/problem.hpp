@@ -17,7 +17,7 @@ namespace tilewise {
 double sum_bound(const Problem& problem);
 
 /// What makes a problem another one than the bare product of its sizes, types and alignment, as it
-/// is stored: "epilogue acc+p0[j]"; empty for the bare product.
+/// is stored: "order tensor16; epilogue acc+p0[j]"; empty for the bare product.
 std::string variant_text(const Problem& problem);
 /// Throws Error(invalid_argument) for a text that this version does not know.
 void set_variant(Problem& problem, std::string_view variant);

@@ -12,7 +12,7 @@ std::string option(const char* name, std::string_view value) {
   return std::string(" --") + name + " " + std::string(value);
 }
 
-/// Options for types, mode, batch and epilogue, without defaults.
+/// Options for types, mode, batch, epilogue and order, without defaults.
 std::string kind_options(const Problem& problem) {
   std::string options;
   if (problem.a.type != DType::f32) options += option("dtype", to_string(problem.a.type));
@@ -21,6 +21,7 @@ std::string kind_options(const Problem& problem) {
   if (problem.math != MathMode::strict) options += option("math", to_string(problem.math));
   if (problem.batch != 1) options += option("batch", std::to_string(problem.batch));
   if (problem.epilogue) options += option("epilogue", "'" + epilogue_text(problem) + "'");
+  if (problem.order) options += option("order", order_text(problem));
   return options;
 }
 
@@ -39,6 +40,7 @@ std::string table_text(const Problem& problem) {
   if (const std::string kind = kind_text(problem); kind != "f32") text += " " + kind;
   if (problem.batch != 1) text += " batch " + std::to_string(problem.batch);
   if (problem.epilogue) text += " epilogue " + epilogue_text(problem);
+  if (problem.order) text += " order " + order_text(problem);
   return text;
 }
 

@@ -89,6 +89,15 @@ struct Baseline {
   bool operator==(const Baseline&) const = default;
 };
 
+/// The order of sums that is kept for invariant products (set_invariant()) on a GPU model.
+struct KeptOrder {
+  Problem problem;  ///< order_key()
+  std::string gpu;
+  std::string sum_order;  ///< to_string() of a SumOrder
+  std::string date;       ///< of the choice; ISO 8601 UTC
+  bool operator==(const KeptOrder&) const = default;
+};
+
 /// A search. Repeating a finished search does nothing.
 struct Search {
   std::int64_t id = 0;
@@ -135,6 +144,7 @@ std::string to_json(const Environment& environment);
 std::string to_json(const Record& record);
 std::string to_json(const Baseline& baseline);
 std::string to_json(const Search& search);
+std::string to_json(const KeptOrder& order);
 std::string to_json(const DeviceInfo& info);
 std::string to_json(const Plan& plan);
 Problem problem_from_json(std::string_view text);
@@ -142,6 +152,7 @@ Plan plan_from_json(std::string_view text);
 Measurement measurement_from_json(std::string_view text);
 Record record_from_json(std::string_view text);
 Baseline baseline_from_json(std::string_view text);
+KeptOrder kept_order_from_json(std::string_view text);
 DeviceInfo device_info_from_json(std::string_view text);
 
 /// Whether the candidate was timed and may be served: outcome ok and a time above 0.

@@ -212,13 +212,22 @@ void add_problem_options(CLI::App& app, ProblemOptions& options, const std::stri
                  "with operands by row [i], column [j], element [i,j] or as scalars "
                  "(docs/epilogues.md)")
       ->type_name("TEXT");
+  CLI::Option* order = app.add_option(
+      "--order", options.order,
+      "The order in which the products of an element are added, as `autotune explain` writes it: "
+      "fused, tensor16+parts2048 (docs/invariance.md)");
+  order->type_name("TEXT");
+  app.add_flag_callback(
+         "--invariant", [&options] { options.order = "kept"; },
+         "Batch-invariant products: all of one n and k in the order that is kept for them")
+      ->excludes(order);
 }
 
 void need_sizes(CLI::App& app) {
   app.parse_complete_callback([&app] {
     if (app.count("--sizes") + app.count("--problems") > 0) return;
     for (const char* name : {"--layout", "--dtype", "--out", "--math", "--accuracy", "--batch",
-                             "--align", "--epilogue", "--stale"})
+                             "--align", "--epilogue", "--order", "--invariant", "--stale"})
       if (const CLI::Option* option = app.get_option_no_throw(name); option && option->count() > 0)
         throw CLI::RequiresError(name, "--sizes or --problems");
   });
@@ -244,6 +253,13 @@ bool names_problems(const ProblemOptions& options) {
   return !options.sizes.empty() || !options.list.empty();
 }
 
+void refuse_kept_order(const ProblemOptions& options) {
+  if (options.order == "kept")
+    refuse(
+        "--invariant: the order depends on the GPU; name it by --order, as `autotune explain "
+        "--invariant` writes it");
+}
+
 std::vector<Problem> problems_of_sizes(const ProblemOptions& options) {
   const std::vector<Size> sizes = sizes_of(options.sizes);
   const std::vector<Layout> layouts = parse_layouts(options.layout);
@@ -251,6 +267,10 @@ std::vector<Problem> problems_of_sizes(const ProblemOptions& options) {
   if (!options.epilogue.empty())
     set_epilogue(problem, parsed_as("--epilogue", options.epilogue,
                                     [](const std::string& text) { return Epilogue(text); }));
+  parsed_as("--order", options.order, [&](const std::string& text) {
+    set_order(problem, text);
+    return true;
+  });
   std::vector<Problem> problems;
   for (const Layout layout : layouts) {
     for (const Size& size : sizes) {

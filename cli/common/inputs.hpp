@@ -28,6 +28,7 @@ struct ProblemOptions {
   std::int64_t batch = 1;
   std::string align = "auto";
   std::string epilogue;  ///< docs/epilogues.md; empty: none
+  std::string order;     ///< set_order(); docs/invariance.md
 };
 /// A problem with its share of the work: 1 in a list without weights.
 struct WeightedProblem {
@@ -55,6 +56,8 @@ Problem kind_of(const ProblemOptions& options);
 void need_sizes(CLI::App& app);
 /// Whether --sizes or --problems is given.
 bool names_problems(const ProblemOptions& options);
+/// Refuses --invariant, where only an order that is named (--order) makes sense.
+void refuse_kept_order(const ProblemOptions& options);
 /// The problems of --sizes alone: every size in every layout.
 std::vector<Problem> problems_of_sizes(const ProblemOptions& options);
 /// Requires --sizes or --problems. The error names every bad size, or the place in the list.

@@ -17,7 +17,8 @@ namespace tilewise::cli {
 namespace {
 
 constexpr const char* kColumns =
-    "m, n, k, layout, dtype, out, math, batch, align, epilogue, weight, calls, us, lda, ldb, ldc";
+    "m, n, k, layout, dtype, out, math, batch, align, epilogue, order, weight, calls, us, lda, "
+    "ldb, ldc";
 
 /// The non-empty values of a row, by column.
 using Row = std::map<std::string, std::string>;
@@ -64,6 +65,7 @@ std::vector<WeightedProblem> problems_of_row(const Row& row, const ProblemOption
   take("out", options.out);
   take("align", options.align);
   take("epilogue", options.epilogue);
+  take("order", options.order);
   std::replace(options.align.begin(), options.align.end(), '/', ',');
   if (std::string batch; take("batch", batch)) {
     if (const std::string bad = whole_number(1)(batch); !bad.empty()) refuse_list("batch: " + bad);

@@ -104,6 +104,7 @@ std::vector<RecordFilter> filters_of(const FilterOptions& options, const Databas
   common.limit = limit;
   std::vector<std::optional<Problem>> problems{std::nullopt};
   if (names_problems(options.problems)) {
+    refuse_kept_order(options.problems);
     problems.clear();
     for (const Problem& problem : problems_of(options.problems)) problems.emplace_back(problem);
   }

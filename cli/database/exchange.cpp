@@ -49,6 +49,7 @@ Record named_record(const std::string& kernel_template, const ProblemOptions& op
   };
   if (kernel_template.empty()) throw bad("--template");
   if (!names_problems(options)) throw bad("--sizes");
+  refuse_kept_order(options);
   const std::vector<Problem> problems = problems_of(options);
   if (problems.size() != 1) throw bad("one problem, not " + std::to_string(problems.size()));
   Record record;

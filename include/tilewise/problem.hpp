@@ -41,6 +41,8 @@ struct Alignment {
   auto operator<=>(const Alignment&) const = default;
 };
 
+struct SumOrder;
+
 /// A matrix product without its pointers: C (m x n) = alpha op(A) op(B) + beta C, and with an
 /// epilogue what it makes of these sums. The members are the key of the database, except
 /// `pointers`: problems with it are served but never stored.
@@ -54,6 +56,9 @@ struct Problem {
   /// device memory.
   bool pointers = false;
   const EpilogueForm* epilogue = nullptr;  ///< set_epilogue()
+  /// The order in which the products of an element of C are added: set_invariant(), set_order().
+  /// Null: any order.
+  const SumOrder* order = nullptr;
   auto operator<=>(const Problem&) const = default;
 };
 
@@ -84,13 +89,27 @@ TILEWISE_API void set_types(Problem& problem, DType operand, DType c, MathMode m
 /// most 1. Throws Error(unsupported) for types without a product_kind().
 TILEWISE_API double error_bound(const Problem& problem);
 
+/// Asks for a batch-invariant product: the bits of a row of C depend on this row of A, on B and on
+/// the epilogue's operands, and on nothing else: not on m, the batch, the row's place, A's layout,
+/// leading dimensions, addresses, or packed operands. All products of the same n, k, types, mode,
+/// layout of B and epilogue have one order of sums, which is kept in the database or the bundle
+/// (`autotune tune --invariant` chooses it), else is the default order of the GPU model. A product
+/// that no kernel computes in this order is an error. docs/invariance.md has the details.
+TILEWISE_API void set_invariant(Problem& problem, bool invariant = true);
+/// Sets the order by its text, as `autotune explain` writes it: "tensor16+parts2048". "kept": as
+/// set_invariant(); "": any order. Throws Error(invalid_argument) for another text.
+TILEWISE_API void set_order(Problem& problem, std::string_view text);
+/// The text of the problem's order; "" for any.
+TILEWISE_API std::string order_text(const Problem& problem);
+
 /// Whether the problem is a batch, which a batched kernel serves.
 inline bool is_batched(const Problem& problem) { return problem.batch > 1 || problem.pointers; }
 
 /// "1024x512x2048" (MxNxK).
 TILEWISE_API std::string size_text(const Problem& problem);
 /// One line for people: "nn 1024x512x2048 f32 strict align 16,16,16". Has the batch only if it is
-/// not 1, and "by pointers" for a batch by pointers.
+/// not 1, and "by pointers" for a batch by pointers; has the epilogue and the order if they are
+/// set.
 TILEWISE_API std::string to_string(const Problem& problem);
 
 /// 2 m n k batch; a double, because it can exceed 2^63.

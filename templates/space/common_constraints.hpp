@@ -97,8 +97,9 @@ struct CommonConstraints : ConstraintsOver<Numbers> {
   /// Numbers::tile_m, tile_n, split. Split tiles are at most `waves` blocks a multiprocessor.
   static Constraint split_needed(double waves) {
     return hint("split_needed", {"TILE_M", "TILE_N", "SPLIT_K"},
-                "k is split only where tiles alone leave multiprocessors idle",
+                "k is split only where tiles alone leave multiprocessors idle, or for an order",
                 [waves](const Numbers& s, const In& in) {
+                  if (in.problem.order) return true;
                   const double tiles = double(in.problem.m + s.tile_m - 1) / s.tile_m *
                                        (double(in.problem.n + s.tile_n - 1) / s.tile_n) *
                                        double(in.problem.batch);
@@ -108,9 +109,11 @@ struct CommonConstraints : ConstraintsOver<Numbers> {
 
   /// Numbers::tile_k, split.
   static Constraint split_has_work() {
-    return hint("split_has_work", {"TILE_K", "SPLIT_K"}, "each part of k has at least four tiles",
+    return hint("split_has_work", {"TILE_K", "SPLIT_K"},
+                "each part of k has at least four tiles, but for an order",
                 [](const Numbers& s, const In& in) {
-                  return s.split <= 1 || in.problem.k >= std::int64_t{4} * s.split * s.tile_k;
+                  return s.split <= 1 || in.problem.order ||
+                         in.problem.k >= std::int64_t{4} * s.split * s.tile_k;
                 });
   }
 

@@ -135,9 +135,8 @@ std::vector<Candidate> SearchSpace::neighbours(const Candidate& from) const {
 std::vector<Candidate> SearchSpace::defaults() const {
   std::vector<Candidate> result;
   for (const TemplateSpace& space : spaces_) {
-    Configuration configuration = space.kernel().default_configuration(problem_, device_);
-    if (space.allows(configuration))
-      result.push_back({space.kernel().name, std::move(configuration)});
+    std::optional<Configuration> usual = default_for(space.kernel(), problem_, device_);
+    if (usual && space.allows(*usual)) result.push_back({space.kernel().name, *std::move(usual)});
   }
   return result;
 }

@@ -58,7 +58,8 @@ TemplateSpace::TemplateSpace(const KernelTemplate& kernel, const Problem& proble
 void TemplateSpace::order_axes(std::vector<Axis> axes) {
   std::vector<const Constraint*> waiting;
   std::map<const Constraint*, Check> made;
-  for (const Constraint& constraint : kernel_->constraints) waiting.push_back(&constraint);
+  for (const Constraint& constraint : kernel_->constraints)
+    if (problem_.order || !constraint.for_orders_only) waiting.push_back(&constraint);
   const auto combinations = [&axes](const Constraint* constraint) {
     double product = 1;
     for (const Axis& axis : axes)
@@ -95,7 +96,9 @@ void TemplateSpace::order_axes(std::vector<Axis> axes) {
     waiting.erase(next);
   }
   while (!axes.empty()) place(std::string(axes.front().name));
-  for (const Constraint& constraint : kernel_->constraints) in_order_.push_back(made[&constraint]);
+  for (const Constraint& constraint : kernel_->constraints)
+    if (const auto check = made.find(&constraint); check != made.end())
+      in_order_.push_back(check->second);
 }
 
 /// Requires that all parameters that the constraint reads are placed.

@@ -79,6 +79,32 @@ bool meets_constraints(const KernelTemplate& kernel, const Problem& problem,
                      });
 }
 
+std::optional<Configuration> default_for(const KernelTemplate& kernel, const Problem& problem,
+                                         const DeviceInfo& device) {
+  if (!kernel.supports(problem, device)) return std::nullopt;
+  const Configuration usual = kernel.default_configuration(problem, device);
+  if (is_valid(kernel, problem, usual, device)) return usual;
+  if (!problem.order) return std::nullopt;
+  std::vector<const Parameter*> changeable;
+  for (const Parameter& parameter : kernel.parameters)
+    if (std::count(kernel.sum_order_reads.begin(), kernel.sum_order_reads.end(), parameter.name) >
+        0)
+      changeable.push_back(&parameter);
+  for (const bool both : {false, true})
+    for (const Parameter* first : changeable)
+      for (const Parameter* second : changeable) {
+        if (both ? first >= second : first != second) continue;
+        for (const int value : first->values)
+          for (const int other : both ? second->values : std::vector<int>{value}) {
+            Configuration changed = usual;
+            changed.set(first->name, value);
+            changed.set(second->name, other);
+            if (meets_constraints(kernel, problem, changed, device)) return changed;
+          }
+      }
+  return std::nullopt;
+}
+
 std::string launch_revision(const KernelTemplate& kernel) {
   return kernel.name + "." + std::to_string(kernel.revision) + " plan." +
          std::to_string(kPlanRevision) + " words." + std::to_string(kWordsRevision);

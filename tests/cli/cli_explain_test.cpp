@@ -86,7 +86,7 @@ TEST_F(CliExplain, TheOrderOfSumsFollowsTheConfiguration) {
   const Result cpu = run({"explain", "--device", "host", "--sizes", "64", "--json"});
   ASSERT_EQ(cpu.status, 0) << cpu.err;
   EXPECT_THAT(cpu.json().at("explanations").at(0).at("sum_order").get<std::string>(),
-              HasSubstr("one at a time"));
+              HasSubstr("fused"));
 }
 
 TEST_F(CliExplain, WordsSayTheSame) {

@@ -56,9 +56,9 @@ TEST_F(Missed, IsWrittenOnceAndNotWhereItWasTuned) {
          {problem_of(64, 64, 64), problem_of(60, 64, 64), problem_of(8, 16, 33, Layout::nt)})
       serve(multiply, problem);
   multiply.prepare(problem_of(61, 64, 64));
-  EXPECT_THAT(lines(), ElementsAre(missed_heading(), "nn,60,64,64,f32,f32,strict,1,16/16/16,",
-                                   "nt,8,16,33,f32,f32,strict,1,4/4/16,",
-                                   "nn,61,64,64,f32,f32,strict,1,16/16/16,"));
+  EXPECT_THAT(lines(), ElementsAre(missed_heading(), "nn,60,64,64,f32,f32,strict,1,16/16/16,,",
+                                   "nt,8,16,33,f32,f32,strict,1,4/4/16,,",
+                                   "nn,61,64,64,f32,f32,strict,1,16/16/16,,"));
   EXPECT_THAT(warnings, IsEmpty());
 }
 
@@ -127,18 +127,36 @@ TEST_F(Missed, EpiloguesAreQuoted) {
   set_epilogue(problem, Epilogue("acc + x[i,j]"));
   EXPECT_EQ(MissedProblems(file).add(problem), "");
   EXPECT_THAT(lines(), ElementsAre(missed_heading(),
-                                   "nn,8,8,8,f32,f32,strict,1,16/16/16,\"(p0[i,j]+acc)\""));
+                                   "nn,8,8,8,f32,f32,strict,1,16/16/16,\"(p0[i,j]+acc)\","));
 }
 
-// A list of a version without epilogues goes on as it began.
-TEST_F(Missed, AnOlderListKeepsItsColumns) {
-  const std::string heading = missed_heading(), older = heading.substr(0, heading.rfind(','));
-  std::ofstream(file) << older << "\n";
-  EXPECT_EQ(MissedProblems(file).add(problem_of(8, 8, 8)), "");
-  EXPECT_THAT(lines(), ElementsAre(older, "nn,8,8,8,f32,f32,strict,1,16/16/16"));
+TEST_F(Missed, OrdersAreWritten) {
   Problem problem = problem_of(8, 8, 8);
-  set_epilogue(problem, Epilogue("relu(acc)"));
-  EXPECT_THAT(MissedProblems(file).add(problem), HasSubstr("lacks the column epilogue"));
+  set_order(problem, "fused+parts512");
+  EXPECT_EQ(MissedProblems(file).add(problem), "");
+  EXPECT_THAT(lines(),
+              ElementsAre(missed_heading(), "nn,8,8,8,f32,f32,strict,1,16/16/16,,fused+parts512"));
+}
+
+// A list of a version without orders, or without epilogues, goes on as it began.
+TEST_F(Missed, AnOlderListKeepsItsColumns) {
+  Problem plain = problem_of(8, 8, 8), with_epilogue = plain, in_order = plain;
+  set_epilogue(with_epilogue, Epilogue("relu(acc)"));
+  set_order(in_order, "fused");
+  const std::string heading = missed_heading(),
+                    without_order = heading.substr(0, heading.rfind(',')),
+                    oldest = without_order.substr(0, without_order.rfind(','));
+  std::ofstream(file) << without_order << "\n";
+  EXPECT_EQ(MissedProblems(file).add(plain), "");
+  EXPECT_EQ(MissedProblems(file).add(with_epilogue), "");
+  EXPECT_THAT(MissedProblems(file).add(in_order), HasSubstr("lacks the columns"));
+  EXPECT_THAT(lines(), ElementsAre(without_order, "nn,8,8,8,f32,f32,strict,1,16/16/16,",
+                                   "nn,8,8,8,f32,f32,strict,1,16/16/16,\"relu(acc)\""));
+  std::ofstream(file) << oldest << "\n";
+  EXPECT_EQ(MissedProblems(file).add(plain), "");
+  EXPECT_THAT(MissedProblems(file).add(with_epilogue), HasSubstr("lacks the columns"));
+  EXPECT_THAT(MissedProblems(file).add(in_order), HasSubstr("lacks the columns"));
+  EXPECT_THAT(lines(), ElementsAre(oldest, "nn,8,8,8,f32,f32,strict,1,16/16/16"));
 }
 
 TEST_F(Missed, ManyWritersShareAFile) {
@@ -153,7 +171,7 @@ TEST_F(Missed, ManyWritersShareAFile) {
   EXPECT_THAT(all, SizeIs(201));
   EXPECT_EQ(std::count(all.begin(), all.end(), missed_heading()), 1);
   for (const std::string& line : all)
-    EXPECT_EQ(std::count(line.begin(), line.end(), ','), 9) << line;
+    EXPECT_EQ(std::count(line.begin(), line.end(), ','), 10) << line;
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ TEST_F(SumOrders, DoNotDependOnTiles) {
         orders.insert(to_string(*order));
       }
   }
-  EXPECT_EQ(orders, std::set<std::string>{"tensor, 16 at a time"});
+  EXPECT_EQ(orders, std::set<std::string>{"tensor16"});
 }
 
 }  // namespace

@@ -229,6 +229,7 @@ KernelTemplate mma_template() {
     return std::optional(
         in_parts(in_slices(order, s.tile_k, s.slice_k), problem, s.tile_k, s.split));
   };
+  t.sum_order_reads = {"TILE_K", "SLICE_K", "SPLIT_K", "PROMOTE"};
   t.plan = plan;
   t.pipeline_use = [](const Problem& problem, const Configuration& c) {
     const Mma s(problem, c);

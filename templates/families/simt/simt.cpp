@@ -136,6 +136,7 @@ KernelTemplate simt_template() {
     return std::optional(
         in_parts(in_slices(chain_of(problem), s.tile_k, s.slice_k), problem, s.tile_k, s.split));
   };
+  t.sum_order_reads = {"TILE_K", "SLICE_K", "SPLIT_K", "STREAM_K"};
   t.plan = make_plan;
   t.pipeline_use = [](const Problem& problem, const Configuration& c) {
     const Simt s(problem, c);

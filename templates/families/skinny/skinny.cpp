@@ -212,6 +212,7 @@ KernelTemplate skinny_template() {
     }
     return std::optional(in_parts(order, problem, s.tile_k, s.split));
   };
+  t.sum_order_reads = {"SMALL_OPERAND", "VECTOR", "UNROLL", "WARPS_K", "SPLIT_K"};
   t.plan = plan;
   t.of_size = {"SPLIT_K"};
   t.default_configuration = default_configuration;

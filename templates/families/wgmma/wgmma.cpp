@@ -177,6 +177,9 @@ double default_cycles(const DefaultTile& tile, const Problem& problem, const Dev
 /// Parts of k, at least 512 deep, of as few tiles as leave multiprocessors without work.
 int default_split(const DefaultTile& tile, const Problem& problem, const DeviceInfo& device) {
   const std::int64_t tiles = tiles_of(tile, problem);
+  if (problem.order)
+    return problem.order->part == 0 ? 1
+                                    : static_cast<int>(ceil_div(problem.k, problem.order->part));
   int split = 1;
   while (split < 64 && 2 * split * tiles <= device.multiprocessors &&
          problem.k / (2 * split) >= 512)
@@ -218,16 +221,38 @@ Configuration default_of_tile(const DefaultTile& tile, const Problem& problem,
 }
 
 /// The tile with the least work for a multiprocessor whose sums fit the registers.
+std::optional<SumOrder> order_of(const Problem& problem, const Configuration& c,
+                                 const DeviceInfo&) {
+  using Arithmetic = SumOrder::Arithmetic;
+  const Wgmma s(problem, c);
+  if (s.stream_k) return std::nullopt;
+  SumOrder order = chain_of(problem);
+  if (order.arithmetic != Arithmetic::exact) {
+    order.arithmetic = s.element == 1            ? Arithmetic::fp8_by_wgmma
+                       : s.parts_of_element == 1 ? Arithmetic::tensor
+                       : s.swap                  ? Arithmetic::f32x3_swapped
+                                                 : Arithmetic::f32x3_by_wgmma;
+    order.together = wgmma::kStepBytes / s.element;
+    order.promoted = s.promote ? s.tile_k : 0;
+  }
+  return in_parts(order, problem, s.tile_k, s.split);
+}
+
+/// The tile with the fewest cycles, of those in the problem's order where there are any.
 Configuration default_configuration(const Problem& problem, const DeviceInfo& device) {
   Configuration best;
   double cycles = std::numeric_limits<double>::infinity();
+  bool best_in_order = false;
   for (const DefaultTile& tile : kDefaultTiles) {
     const double of_tile = default_cycles(tile, problem, device);
-    if (!(of_tile < cycles)) continue;
     Configuration made = default_of_tile(tile, problem, device);
+    const bool in_order =
+        problem.order != nullptr && order_of(problem, made, device) == *problem.order;
+    if (in_order == best_in_order ? !(of_tile < cycles) : best_in_order) continue;
     if (!Wgmma(problem, made).registers_fit()) continue;
     best = std::move(made);
     cycles = of_tile;
+    best_in_order = in_order;
   }
   return best;
 }
@@ -241,21 +266,8 @@ KernelTemplate wgmma_template() {
   t.parameters = wgmma::parameters();
   t.constraints = wgmma::constraints();
   t.revision = 4;
-  t.sum_order = [](const Problem& problem, const Configuration& c, const DeviceInfo&) {
-    using Arithmetic = SumOrder::Arithmetic;
-    const Wgmma s(problem, c);
-    if (s.stream_k) return std::optional<SumOrder>();
-    SumOrder order = chain_of(problem);
-    if (order.arithmetic != Arithmetic::exact) {
-      order.arithmetic = s.element == 1            ? Arithmetic::fp8_by_wgmma
-                         : s.parts_of_element == 1 ? Arithmetic::tensor
-                         : s.swap                  ? Arithmetic::f32x3_swapped
-                                                   : Arithmetic::f32x3_by_wgmma;
-      order.together = wgmma::kStepBytes / s.element;
-      order.promoted = s.promote ? s.tile_k : 0;
-    }
-    return std::optional(in_parts(order, problem, s.tile_k, s.split));
-  };
+  t.sum_order = order_of;
+  t.sum_order_reads = {"TILE_K", "SPLIT_K", "STREAM_K", "PROMOTE", "SWAP_AB"};
   t.supports = supports;
   t.plan = plan;
   t.pipeline_use = [](const Problem& problem, const Configuration& c) {
