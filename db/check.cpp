@@ -120,6 +120,7 @@ std::vector<DamagedPlace> damaged_rows(const Connection& db) {
         [](Query& row) { read_search(row); });
   check("corrections", "SELECT rowid, " + kCorrectionColumns + " FROM corrections",
         read_corrections);
+  check("orders", "SELECT o.rowid, " + kOrderColumns + " FROM " + kOrderTables, read_order);
   check("devices", "SELECT rowid, " + kDeviceColumns + " FROM devices AS d", read_device);
   check("images", "SELECT id, " + kImageColumns + ", log, binary, hash, refused FROM images",
         read_checked_image);

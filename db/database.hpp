@@ -162,6 +162,16 @@ class Database {
   std::vector<Baseline> baselines(const std::optional<Problem>& problem = {},
                                   const std::string& gpu = "") const;
 
+  // orders of sums ------------------------------------------------------------------------------
+  /// Replaces the order of the same problem and GPU. Throws Error(invalid_argument) unless the
+  /// problem is an order_key() and the order is one.
+  void put(const KeptOrder& order);
+  /// The order that is kept for the products of order_key() `key` on a GPU. Throws Error(database)
+  /// if its row is damaged: any other order would give other bits.
+  std::optional<KeptOrder> order(const Problem& key, const std::string& gpu) const;
+  /// All of a GPU (empty: of all), without damaged ones.
+  std::vector<KeptOrder> orders(const std::string& gpu = "") const;
+
   // images --------------------------------------------------------------------------------------
   /// Replaces the image of the same key: kernel (canonical text), target, launch revision.
   /// `record_id`: a record whose plan launches it (one call per record). The image stays while such
@@ -206,7 +216,7 @@ class Database {
   std::vector<std::string> check() const;
   /// Deletes records with their winners and unneeded images; returns their number. Also deletes the
   /// searches of their problems, which would be incomplete, the baselines of problems without
-  /// records, the corrections of their GPUs, and the facts of devices without records.
+  /// records, the corrections of their GPUs, and the orders and facts of devices without records.
   std::int64_t remove(const RecordFilter& filter);
   /// Drops damaged rows (a record with its winner and its searches) and rows that serving does not
   /// need: losing records whose source hash is not in `current` (empty = keep all), images of no

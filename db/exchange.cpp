@@ -7,18 +7,18 @@
 #include "db/state.hpp"
 #include "db/tables.hpp"
 
-// The JSON form of a database: {"format": "tilewise", "version": 1 (2 with epilogues),
-// "records": [...], "winners": [...], "general": [...], "baselines": [...], "searches": [...],
-// "devices": [...]}. Winners and general records refer to records by their ids; an import assigns
-// new ids. Images are exchanged
-// between databases alone.
+// The JSON form of a database: {"format": "tilewise", "version": 1 (2 with epilogues,
+// 3 with orders of sums), "records": [...], "winners": [...], "general": [...], "baselines": [...],
+// "searches": [...], "orders": [...], "devices": [...]}. Winners and general records refer to
+// records by their ids; an import assigns new ids. Images are exchanged between databases alone.
 namespace tilewise {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "tilewise";
-constexpr int kVersion = 1, kWithEpilogues = 2;  // a program that ignores epilogues refuses 2
+// A program that would ignore epilogues or orders of sums refuses these versions.
+constexpr int kVersion = 1, kWithEpilogues = 2, kWithOrders = 3;
 
 Error bad_import(const std::string& why) {
   return {ErrorKind::invalid_argument, "nothing was imported: " + why};
@@ -56,6 +56,9 @@ const std::string kGeneral =
     " JOIN general AS g ON g.record_id = r.id WHERE ? IN (g.gpu, '') AND r.outcome = 'ok' "
     "ORDER BY r.id";
 
+const std::string kOrders = "SELECT " + kOrderColumns + " FROM " + kOrderTables +
+                            " WHERE ? IN (o.gpu, '') ORDER BY o.rowid";
+
 const std::string kDevices =
     "SELECT " + kDeviceColumns + " FROM devices AS d WHERE ? IN (gpu, '') ORDER BY gpu";
 
@@ -80,6 +83,7 @@ struct Contents {
   std::vector<ImportedWinner> winners;
   std::vector<std::int64_t> general;  // ids in the text
   std::vector<Baseline> baselines;
+  std::vector<KeptOrder> orders;
   std::vector<DeviceFacts> devices;
 };
 
@@ -102,6 +106,12 @@ Baseline baseline_from(const Json& json) {
   Baseline baseline = baseline_from_json(json.dump());
   check_imported(baseline);
   return baseline;
+}
+
+KeptOrder order_from(const Json& json) {
+  KeptOrder order = kept_order_from_json(json.dump());
+  check_imported(order);
+  return order;
 }
 
 DeviceFacts device_from(const Json& json) {
@@ -133,9 +143,9 @@ void check_format(const Json& json) {
     throw bad_import("the JSON is no export of Tilewise (\"format\" is not \"tilewise\")");
   }
   const Json version = json.value("version", Json());
-  if (!version.is_number_integer() || version < kVersion || version > kWithEpilogues) {
+  if (!version.is_number_integer() || version < kVersion || version > kWithOrders) {
     throw bad_import("its version is " + version.dump() + "; this program knows versions " +
-                     std::to_string(kVersion) + " and " + std::to_string(kWithEpilogues));
+                     std::to_string(kVersion) + " to " + std::to_string(kWithOrders));
   }
 }
 
@@ -180,6 +190,7 @@ Contents parse_import(const std::string& text) {
   data.winners = items(json, "winners", winner_from);
   data.general = items(json, "general", [](const Json& id) { return id.get<std::int64_t>(); });
   data.baselines = items(json, "baselines", baseline_from);
+  data.orders = items(json, "orders", order_from);
   data.devices = items(json, "devices", device_from);
   check_references(data);
   check_general(data);
@@ -297,8 +308,12 @@ std::string Database::export_json(const std::string& gpu, std::int64_t* left_out
     for (const auto& row : state_->rows(query, what, read)) {
       json[key].push_back(form(row));
       const Json& made = json[key].back();
-      if (made.is_object() && made.contains("problem") && made["problem"].contains("epilogue"))
-        json["version"] = kWithEpilogues;
+      if (!made.is_object() || !made.contains("problem")) continue;
+      const Json& problem = made["problem"];
+      const int needed = problem.contains("order") || made.contains("sum_order") ? kWithOrders
+                         : problem.contains("epilogue")                          ? kWithEpilogues
+                                                                                 : kVersion;
+      if (json["version"] < needed) json["version"] = needed;
     }
     written += static_cast<std::int64_t>(json[key].size());
     // Counts only the table: a join would omit rows with a dangling reference.
@@ -312,6 +327,7 @@ std::string Database::export_json(const std::string& gpu, std::int64_t* left_out
       [](const Record& record) { return record.id; });
   put("baselines", kBaselines, "baseline", read_baseline, parsed);
   put("searches", kSearches, "search", read_search, parsed);
+  put("orders", kOrders, "order", read_order, parsed);
   put("devices", kDevices, "row of devices", read_device, parsed);
   if (left_out) *left_out = stored - written;
   // A compiler's messages may have invalid UTF-8, which is replaced.
@@ -348,6 +364,7 @@ std::int64_t Database::import_json(const std::string& text,
     }
     for (const std::int64_t id : data.general) import_general(db, ids.at(id));
     for (const Baseline& baseline : data.baselines) put_baseline(db, baseline, Replace::never);
+    for (const KeptOrder& order : data.orders) put_order(db, order, Replace::never);
     for (const DeviceFacts& facts : data.devices)
       if (!has_device(db, facts.gpu)) put_device(db, facts);
     for (const StoredImage& image : images) import_image(db, image, ids);

@@ -15,6 +15,7 @@
 #include "vocabulary/decimal.hpp"
 #include "vocabulary/enum_names.hpp"
 #include "vocabulary/fields.hpp"
+#include "vocabulary/sum_order.hpp"
 
 namespace tilewise {
 namespace {
@@ -145,6 +146,10 @@ void check_imported_date(const std::string& name, const std::string& date) {
 void check_imported(const Record& record) { check_fields(record); }
 void check_imported(const Baseline& baseline) { check_fields(baseline); }
 void check_imported(const DeviceFacts& facts) { check_fields(facts); }
+void check_imported(const KeptOrder& order) {
+  check_fields(order);
+  (void)parse_sum_order(order.sum_order);
+}
 
 void check_imported(const Image& image) {
   check_required_name("the source of a kernel", image.kernel.source);

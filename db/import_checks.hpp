@@ -14,6 +14,7 @@ void check_imported(const Record& record);
 void check_imported(const Baseline& baseline);
 void check_imported(const Image& image);
 void check_imported(const DeviceFacts& facts);
+void check_imported(const KeptOrder& order);
 void check_imported_date(const std::string& name, const std::string& date);
 
 }  // namespace tilewise

@@ -117,6 +117,7 @@ std::string row_hash(const Record& record) { return hash_of(record); }
 std::string row_hash(const Baseline& baseline) { return hash_of(baseline); }
 std::string row_hash(const Search& search) { return hash_of(search); }
 std::string row_hash(const DeviceFacts& facts) { return hash_of(facts); }
+std::string row_hash(const KeptOrder& order) { return hash_of(order); }
 
 std::string row_hash(const Winner& winner) {
   const Record& r = winner.record;

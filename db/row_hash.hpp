@@ -43,6 +43,7 @@ std::string row_hash(const Baseline& baseline);
 std::string row_hash(const Search& search);
 std::string row_hash(const StoredCorrections& corrections);
 std::string row_hash(const DeviceFacts& facts);
+std::string row_hash(const KeptOrder& order);
 /// Hash of key, source hash, usage, log and binary.
 std::string row_hash(const Image& image);
 

@@ -84,6 +84,7 @@ const std::vector<FieldsTable>& other_fields_tables() {
       {"baselines", "", Columns::of<Baseline>(""),
        kHash + ", PRIMARY KEY (problem_id, gpu, library, version, variant)"},
       {"searches", kId, Columns::of<Search>(""), kHash},
+      {"orders", "", Columns::of<KeptOrder>(""), kHash + ", PRIMARY KEY (problem_id, gpu)"},
       {"devices", "", Columns::of<DeviceFacts>(""), kHash + ", PRIMARY KEY (gpu)"},
       {"images",
        "id INTEGER PRIMARY KEY, kernel TEXT NOT NULL, target TEXT NOT NULL, launch_revision TEXT "

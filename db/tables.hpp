@@ -92,6 +92,12 @@ DeviceFacts read_device(Query& row);
 void put_device(const Connection& connection, const DeviceFacts& facts);
 bool has_device(const Connection& connection, const std::string& gpu);
 
+/// Columns of a whole kept order, for "SELECT ... FROM kOrderTables" and the read function.
+inline const std::string kOrderColumns = Columns::of<KeptOrder>("o").selected() + ", o.hash";
+inline const std::string kOrderTables = "orders AS o JOIN problems AS p ON p.id = o.problem_id";
+KeptOrder read_order(Query& row);
+void put_order(const Connection& connection, const KeptOrder& order, Replace replace);
+
 /// Columns of a whole search, for "SELECT ... FROM kSearchTables".
 inline const std::string kSearchColumns = Columns::of<Search>("s").selected() + ", s.hash";
 inline const std::string kSearchTables = "searches AS s JOIN problems AS p ON p.id = s.problem_id";

@@ -71,6 +71,11 @@ constexpr const char* kRemovals[] = {
     R"sql(DELETE FROM corrections
           WHERE gpu IN (SELECT gpu FROM records
                         WHERE id IN (SELECT value FROM json_each(?1))))sql",
+    // orders of devices without another record
+    R"sql(DELETE FROM orders
+          WHERE gpu IN (SELECT gpu FROM records WHERE id IN (SELECT value FROM json_each(?1)))
+            AND gpu NOT IN (SELECT gpu FROM records
+                            WHERE id NOT IN (SELECT value FROM json_each(?1))))sql",
     // devices without another record
     R"sql(DELETE FROM devices
           WHERE gpu IN (SELECT gpu FROM records WHERE id IN (SELECT value FROM json_each(?1)))
@@ -83,7 +88,8 @@ constexpr const char* kRemovals[] = {
 void drop_orphans(const Connection& db) {
   db.query(
         "DELETE FROM problems WHERE id NOT IN (SELECT problem_id FROM records "
-        "UNION SELECT problem_id FROM baselines UNION SELECT problem_id FROM searches)")
+        "UNION SELECT problem_id FROM baselines UNION SELECT problem_id FROM searches "
+        "UNION SELECT problem_id FROM orders)")
       .run();
   db.query(
         "DELETE FROM environments WHERE id NOT IN (SELECT environment_id FROM records "
@@ -104,8 +110,8 @@ std::int64_t drop_damaged_rows(const Connection& db) {
           "(SELECT value FROM json_each(?)))")
         .bind(rows.at("winners").dump())
         .run();
-  for (const char* table :
-       {"winners", "general", "baselines", "searches", "images", "corrections", "devices"})
+  for (const char* table : {"winners", "general", "baselines", "searches", "images", "corrections",
+                            "orders", "devices"})
     if (rows.contains(table))
       db.query(std::string("DELETE FROM ") + table +
                " WHERE rowid IN (SELECT value FROM json_each(?))")
