@@ -186,11 +186,10 @@ Problem problem_of(const tilewise_problem* given) {
   Problem problem =
       typed_problem(layout_of(p.layout), p.m, p.n, p.k, type_of(p.operand, "operand"),
                     type_of(p.result, "result"), mode_of(p.math), p.batch == 0 ? 1 : p.batch);
-  if ((p.pointers != 0 && p.pointers != 1) || p.reserved != 0)
-    throw Error(ErrorKind::invalid_argument,
-                "pointers = " + std::to_string(p.pointers) +
-                    " of a tilewise_problem is neither 0 nor 1, or its "
-                    "reserved field is not 0");
+  for (const auto& [name, value] : {std::pair{"pointers", p.pointers}, {"invariant", p.invariant}})
+    if (value != 0 && value != 1)
+      throw Error(ErrorKind::invalid_argument, std::string(name) + " = " + std::to_string(value) +
+                                                   " of a tilewise_problem is neither 0 nor 1");
   problem.pointers = p.pointers == 1;
   if (problem.pointers)  // nothing is known of the addresses in the arrays
     set_alignment(problem,
@@ -199,6 +198,7 @@ Problem problem_of(const tilewise_problem* given) {
   if (p.alignment_b != 0) problem.b.alignment = p.alignment_b;
   if (p.alignment_c != 0) problem.c.alignment = p.alignment_c;
   if (p.epilogue) set_epilogue(problem, p.epilogue->parsed);
+  set_invariant(problem, p.invariant == 1);
   return problem;
 }
 
@@ -394,6 +394,24 @@ tilewise_status tilewise_explain_problem(tilewise_matmul* matmul, const tilewise
   return guarded([&] {
     write_text(to_json(resolution_of(checked(matmul), problem_of(problem))), "the explanation",
                text, capacity, needed);
+  });
+}
+
+tilewise_status tilewise_fingerprint(tilewise_matmul* matmul, const tilewise_problem* problems,
+                                     size_t count, char* text) {
+  return guarded([&] {
+    if (!text || (count > 0 && !problems))
+      throw Error(ErrorKind::invalid_argument, text ? "problems is null" : "text is null");
+    // A caller's struct may be shorter or longer than this version's.
+    std::vector<Problem> all;
+    const auto* at = reinterpret_cast<const std::byte*>(problems);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto* one = reinterpret_cast<const tilewise_problem*>(at);
+      all.push_back(problem_of(one));
+      at += one->struct_size;
+    }
+    const std::string digits = checked(matmul).fingerprint(all);
+    std::copy(digits.c_str(), digits.c_str() + digits.size() + 1, text);
   });
 }
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "api/matmul_state.hpp"
 #include "api/said_once.hpp"
@@ -20,10 +21,13 @@
 #include "matmul/portfolio.hpp"
 #include "matmul/request.hpp"
 #include "matmul/resolution.hpp"
+#include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/epilogue.hpp"
+#include "vocabulary/hash.hpp"
 #include "vocabulary/once.hpp"
 #include "vocabulary/own_errors.hpp"
+#include "vocabulary/sum_order.hpp"
 
 namespace tilewise {
 namespace {
@@ -99,10 +103,14 @@ void clear_sums(Device& device, const Problem& problem, const Call& call) {
   }
 }
 
+/// Whether the executable for a request is that of the product that the batch is.
+bool is_of_product(const Executable& executable, const Request& request) {
+  return request.product && executable.problem().batch == request.product->batch;
+}
+
 /// Launches `call`, or its form as one product if the executable is for that product.
 void launch(const Executable& executable, const Normalized& asked, const Call& call) {
-  const bool as_product = asked.request.product && executable.problem() == *asked.request.product;
-  executable.launch(as_product ? *asked.of_product : call);
+  executable.launch(is_of_product(executable, asked.request) ? *asked.of_product : call);
 }
 
 bool is_there(const std::filesystem::path& path) {
@@ -235,7 +243,7 @@ void Matmul::operator()(const Problem& problem, const Call& call) try {
         asked.request, call.stream, given_in(call, state_->serving.device()));
     // In a capture the batch may serve only because the product is not prepared yet, so it is not
     // remembered.
-    if (!asked.request.product || found->problem() == *asked.request.product ||
+    if (!asked.request.product || is_of_product(*found, asked.request) ||
         !state_->serving.device().capturing(call.stream))
       remember(state_->serving.id(), asked.request, found);
     launch(*found, asked, call);
@@ -289,7 +297,36 @@ MathMode Matmul::fastest_within(const Problem& problem, double accuracy) const t
 }
 
 Match Matmul::explain(const Problem& problem) const try {
-  return match_of(resolution_of(*this, problem), problem);
+  const Resolution resolution = resolution_of(*this, problem);
+  const Problem served = state_->serving.in_order(as_served(problem));
+  Match match = match_of(resolution, served);
+  if (const auto order =
+          sum_order_of(resolution.candidate, served, state_->serving.device().info()))
+    match.order = to_string(*order);
+  return match;
+} catch (...) {
+  rethrow_as_error();
+}
+
+std::string Matmul::kept_order(const Problem& problem) const try {
+  check_process();
+  check_problem(problem);
+  Problem asked = as_served(problem);
+  set_invariant(asked, asked.k > 0);
+  return asked.k > 0 ? order_text(state_->serving.in_order(asked)) : "exact";
+} catch (...) {
+  rethrow_as_error();
+}
+
+std::string Matmul::fingerprint(std::span<const Problem> problems) const try {
+  std::set<std::string> lines;
+  for (const Problem& problem : problems) {
+    std::string order = kept_order(problem);
+    lines.insert(to_string(order_key(problem)) + ": " + std::move(order));
+  }
+  std::string text = gpu_key(state_->serving.device().info());
+  for (const std::string& line : lines) text += "\n" + line;
+  return hash_text(text);
 } catch (...) {
   rethrow_as_error();
 }

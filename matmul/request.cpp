@@ -95,6 +95,7 @@ bool epilogue_follows(const Problem& batch, const Call& call, const Follows& fol
 Problem as_served(Problem problem) {
   if (problem.k == 0 && problem.math != MathMode::strict)
     set_types(problem, problem.a.type, problem.c.type, MathMode::strict);
+  if (problem.k == 0) problem.order = nullptr;  // there are no sums
   return problem;
 }
 
@@ -124,6 +125,7 @@ void Normalized::fold(const Call& call) {
     n = batch.n;
   } else {
     m = batch.m;
+    if (batch.order) return;  // an order is kept for n
     if (call.stride_a != 0 || __builtin_mul_overflow(batch.n, batch.batch, &n) ||
         !columns_follow(batch, call, n) ||
         !epilogue_follows(batch, call, [&](const EpilogueSlot& slot, const EpilogueOperand& given) {

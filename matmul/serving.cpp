@@ -53,6 +53,7 @@ Serving::Serving(ServingParts parts)
       warnings_(std::move(parts.warn)),
       stores_(parts, device_->info(), warnings_),
       winners_(stores_, device_->info(), std::move(parts.portfolio), warnings_),
+      orders_(stores_, device_->info(), warnings_),
       searches_(winners_, device_->info(), std::move(parts.tune), warnings_),
       kernels_(*device_, stores_, warnings_),
       on_miss_(parts.on_miss),
@@ -64,6 +65,7 @@ Serving::Serving(ServingParts parts)
 std::shared_ptr<const Executable> Serving::executable(const Request& request, Stream stream,
                                                       const GivenPackings& given) {
   if (auto found = executables_.find(request)) return found;
+  if (request.problem.order == kept_order()) return in_kept_order(request, stream, given);
   if (request.product) return product_or_batch(request, stream);
   const MayLoad may_load = device_->capturing(stream) ? MayLoad::no : MayLoad::yes;
   if (may_load == MayLoad::no && !given.none())
@@ -73,6 +75,19 @@ std::shared_ptr<const Executable> Serving::executable(const Request& request, St
   if (auto found = executables_.find(request)) return found;
   auto made = make(request, given, may_load);
   executables_.add(request, made);
+  return made;
+}
+
+/// The executable of the same request in the order that is kept for it.
+std::shared_ptr<const Executable> Serving::in_kept_order(const Request& request, Stream stream,
+                                                         const GivenPackings& given) {
+  Request ordered = request;
+  ordered.problem = orders_.in_order(request.problem);
+  if (ordered.product) ordered.product->order = ordered.problem.order;
+  auto made = executable(ordered, stream, given);
+  if (device_->capturing(stream)) return made;  // a choice in a capture is not kept
+  const std::lock_guard making(make_mutex_);
+  if (!has_executable(request)) executables_.add(request, made);
   return made;
 }
 
@@ -99,7 +114,8 @@ std::shared_ptr<const Executable> Serving::product_or_batch(const Request& reque
   return made;
 }
 
-void Serving::keep_choice(const Problem& problem) {
+void Serving::keep_choice(const Problem& asked) {
+  const Problem problem = orders_.in_order(asked);
   const std::lock_guard making(make_mutex_);
   if (kept_.contains(problem)) return;
   Resolution served;

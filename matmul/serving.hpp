@@ -10,6 +10,7 @@
 #include "matmul/check_call.hpp"
 #include "matmul/executable.hpp"
 #include "matmul/executable_cache.hpp"
+#include "matmul/kept_orders.hpp"
 #include "matmul/kernel_table.hpp"
 #include "matmul/missed.hpp"
 #include "matmul/request.hpp"
@@ -54,12 +55,14 @@ class Serving {
   void keep_choice(const Problem& problem);
   /// The resolution of a problem, without a compiler.
   Resolution resolution(const Problem& problem) {
-    return winners_.resolve(problem, {kernels_.refused()});
+    return winners_.resolve(orders_.in_order(problem), {kernels_.refused()});
   }
   /// The same, with staleness if there is a compiler.
   Resolution explain(const Problem& problem) {
-    return winners_.explain(problem, {kernels_.refused()});
+    return winners_.explain(orders_.in_order(problem), {kernels_.refused()});
   }
+  /// The problem with the order that is kept for it (KeptOrders).
+  Problem in_order(const Problem& problem) { return orders_.in_order(problem); }
   /// Packs an operand (contents.role) with the packing of the executable for `problem`, and waits
   /// for it. Without such a packing, `contents` gets no copy.
   void pack(const Problem& problem, const Call& call, PackedOperand::Contents& contents);
@@ -81,6 +84,8 @@ class Serving {
                                          MayLoad may_load, Resolution* served = nullptr);
   Attempt attempt(const Request& request, const Resolution& resolution, MayLoad may_load);
   const Resolution* kept(const Request& request) const;
+  std::shared_ptr<const Executable> in_kept_order(const Request& request, Stream stream,
+                                                  const GivenPackings& given);
   std::shared_ptr<const Executable> product_or_batch(const Request& request, Stream stream);
   bool is_missed(const Request& request, const Resolution& resolution);
   void meet_miss(const Problem& problem, const std::string& why_not);
@@ -93,6 +98,7 @@ class Serving {
   Warnings warnings_;
   Stores stores_;
   StoredWinners winners_;
+  KeptOrders orders_;
   SearchesOnMiss searches_;
   KernelTable kernels_;  ///< its loads are guarded by make_mutex_
   const OnMiss on_miss_;

@@ -9,6 +9,7 @@
 #include "tuner/search/search_memory.hpp"
 #include "tuner/stored_measurements.hpp"
 #include "vocabulary/record.hpp"
+#include "vocabulary/sum_order.hpp"
 
 namespace tilewise {
 namespace {
@@ -17,6 +18,9 @@ const Problem& checked(const Problem& problem, const TuneOptions& options) {
   if (problem.m < 1 || problem.n < 1 || problem.k < 1 || problem.batch < 1)
     throw Error(ErrorKind::invalid_argument,
                 "nothing to tune in " + to_string(problem) + ": every size must be at least 1");
+  if (problem.order == kept_order())
+    throw Error(ErrorKind::invalid_argument,
+                "no order was chosen for " + to_string(problem) + " before its search");
   if (!(options.budget_seconds > 0))
     throw Error(ErrorKind::invalid_argument, "the budget must be more than 0 seconds");
   return problem;

@@ -95,12 +95,16 @@ bool reads_c(const Problem& problem, double beta) {
   return problem.accumulator == DType::f32 ? static_cast<float>(beta) != 0.0F : beta != 0.0;
 }
 
-void refuse_epilogue(const Problem& problem) {
+void refuse_epilogue_and_order(const Problem& problem) {
   if (problem.epilogue)
     throw Error(
         ErrorKind::unsupported,
         "a product on host pointers takes no epilogue; copy the operands to the device, and "
         "call the product on device pointers");
+  if (problem.order)
+    throw Error(ErrorKind::unsupported,
+                "a product on host pointers is not batch-invariant, since its tiles follow from "
+                "the memory that is free; call the product on device pointers");
 }
 
 void check_host_call(const Problem& problem, const Call& call) {
@@ -108,7 +112,7 @@ void check_host_call(const Problem& problem, const Call& call) {
     throw Error(ErrorKind::invalid_argument,
                 "a product on host pointers takes neither alpha and beta on the device nor packed "
                 "operands nor a batch by pointers");
-  refuse_epilogue(problem);
+  refuse_epilogue_and_order(problem);
   check_call(problem, call);
 }
 
@@ -257,7 +261,7 @@ HostSplit Matmul::host_split(const Problem& problem, const Call& call) const try
   if (problem.pointers)
     throw Error(ErrorKind::invalid_argument,
                 "a batch by pointers is not a product on host pointers");
-  refuse_epilogue(problem);
+  refuse_epilogue_and_order(problem);
   if (is_empty(problem)) return {};
   const DeviceInfo& info = state_->serving.device().info();
   HostProducts& kept = state_->host_products;

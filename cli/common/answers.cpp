@@ -3,6 +3,7 @@
 #include "cli/common/inputs.hpp"
 #include "cli/common/stored.hpp"
 #include "device/machines.hpp"
+#include "matmul/kept_orders.hpp"
 #include "matmul/portfolio.hpp"
 #include "matmul/resolve.hpp"
 #include "matmul/stored_corrections.hpp"
@@ -54,7 +55,8 @@ std::vector<Answer> answers_for(const std::optional<Database>& database,
         });
     for (const std::string& line : resolver.notes()) warn(line);
     const auto shipped = [&portfolio] { return &portfolio; };
-    for (const Problem& problem : problems_of(options.problems, subject.info, winners)) {
+    for (const Problem& asked : problems_of(options.problems, subject.info, winners)) {
+      const Problem problem = in_kept_order(asked, subject.info, database ? &*database : nullptr);
       answers.push_back({subject, problem, resolve_with_portfolio(resolver, shipped, problem)});
       Resolution& answer = answers.back().resolution;
       const std::string off =

@@ -12,6 +12,7 @@
 #include "cli/common/stored.hpp"
 #include "device/machines.hpp"
 #include "matmul/image_store.hpp"
+#include "matmul/kept_orders.hpp"
 #include "templates/kernel_template.hpp"
 #include "templates/space/candidate_text.hpp"
 #include "vocabulary/problem_text.hpp"
@@ -110,7 +111,9 @@ std::vector<Candidate> candidates_for(const CompileCommand& options, const Probl
 std::vector<Problem> problems_for(const CompileCommand& options, const DeviceInfo& device,
                                   bool one_of_several) {
   try {
-    return problems_of(options.problems, device, {});
+    std::vector<Problem> problems = problems_of(options.problems, device, {});
+    for (Problem& problem : problems) problem = in_kept_order(problem, device, nullptr);
+    return problems;
   } catch (const Error& error) {
     if (!one_of_several || error.kind() != ErrorKind::unsupported) throw;
     warn(error.what());

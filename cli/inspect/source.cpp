@@ -8,6 +8,7 @@
 #include "cli/inspect/disassembly.hpp"
 #include "device/machines.hpp"
 #include "matmul/image_store.hpp"
+#include "matmul/kept_orders.hpp"
 #include "templates/kernel_template.hpp"
 #include "templates/sources.hpp"
 #include "vocabulary/text.hpp"
@@ -92,7 +93,9 @@ Request request_of(const SourceCommand& options, const std::optional<Database>& 
             (subjects.empty() ? " (nothing is stored)"
                               : " (these are: " + join(subjects, ", ", &Subject::key) + ")"));
   const Subject& subject = subjects.front();
-  const std::vector<Problem> problems = problems_of(options.problems, subject.info, {});
+  std::vector<Problem> problems = problems_of(options.problems, subject.info, {});
+  for (Problem& problem : problems)
+    problem = in_kept_order(problem, subject.info, database ? &*database : nullptr);
   if (problems.size() != 1)
     throw Error(ErrorKind::invalid_argument,
                 "one product is needed, and " + std::to_string(problems.size()) + " are named");

@@ -4,6 +4,7 @@
 #include "cli/common/inputs.hpp"
 #include "cli/common/json.hpp"
 #include "cli/common/space_count.hpp"
+#include "matmul/kept_orders.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -59,8 +60,8 @@ int run_space(const SpaceCommand& options, const Output& output) {
   for (const DeviceInfo& device : devices_of(options, output))
     for (const Problem& problem : problems_of(options.problems, device, {})) {
       const std::vector<SpaceCount> more = count_space(
-          problem, device, templates_of(options.candidates), subspace_of(options.candidates),
-          {.draws = options.draws, .seed = options.seed});
+          in_kept_order(problem, device, nullptr), device, templates_of(options.candidates),
+          subspace_of(options.candidates), {.draws = options.draws, .seed = options.seed});
       counts.insert(counts.end(), more.begin(), more.end());
     }
   if (output.json)

@@ -8,6 +8,7 @@
 #include "device/machines.hpp"
 #include "matmul/build.hpp"
 #include "matmul/executable.hpp"
+#include "matmul/kept_orders.hpp"
 #include "tuner/evaluate/epilogue_buffers.hpp"
 #include "tuner/evaluate/staging.hpp"
 #include "vocabulary/text.hpp"
@@ -88,7 +89,8 @@ int run_launch(const LaunchCommand& options, const Output& output) {
   const Gpu gpu = gpu_of(options);
   const std::vector<Problem> problems = problems_of(options.problems, gpu.info, {});
   if (problems.size() != 1) throw Error(ErrorKind::invalid_argument, "one product is needed");
-  launch(gpu, problems.front(), built_on(gpu, options, problems.front()), options.times);
+  const Problem problem = in_kept_order(problems.front(), gpu.info, nullptr);
+  launch(gpu, problem, built_on(gpu, options, problem), options.times);
   note(output, "launched " + std::to_string(options.times) + " times on " + gpu.info.name);
   return kOk;
 }

@@ -8,6 +8,7 @@
 #include "cli/common/progress.hpp"
 #include "cli/common/signals.hpp"
 #include "cli/common/stored.hpp"
+#include "matmul/kept_orders.hpp"
 #include "templates/space/candidate_text.hpp"
 #include "tuner/evaluate/time_change.hpp"
 #include "tuner/evaluate/trial.hpp"
@@ -119,7 +120,8 @@ Selected select_winners(const Database& database, const Gpu& gpu, const VerifyCo
       if (winner.quarantined.empty()) selected.winners.push_back(std::move(winner));
     return selected;
   }
-  for (const Problem& problem : problems_of(options.problems, gpu.info, stored)) {
+  for (const Problem& asked : problems_of(options.problems, gpu.info, stored)) {
+    const Problem problem = in_kept_order(asked, gpu.info, &database);
     const auto found = std::find_if(stored.begin(), stored.end(), [&](const Winner& winner) {
       return winner.record.problem == problem;
     });

@@ -40,6 +40,9 @@ struct Match {
   double predicted_us = 0;
   std::string limited_by;  ///< the cost model's bottleneck: "multiply-adds"; empty: not known
   std::string why;         ///< the reason, in one sentence
+  /// The order in which the products of an element of C are added ("tensor16", see set_order());
+  /// empty: it depends on m, the batch or the GPU.
+  std::string order;
 };
 
 }  // namespace tilewise

@@ -234,7 +234,9 @@ typedef struct tilewise_problem {
    * to matrices in device memory; strides are ignored. The alignments are then guarantees of the
    * caller for all addresses in an array; 0: one element. */
   int32_t pointers;
-  int32_t reserved;                  /* 0 */
+  /* 1: a batch-invariant product (docs/invariance.md): the bits of a row of C do not depend on m,
+   * the batch, or what else the product has. */
+  int32_t invariant;
   const tilewise_epilogue* epilogue; /* NULL: none */
 } tilewise_problem;
 
@@ -281,9 +283,9 @@ TILEWISE_API tilewise_status tilewise_multiply(tilewise_matmul* matmul,
                                                const tilewise_call* call);
 
 /* The same on host pointers: copies to the device and back, and waits. Scalars in device memory and
- * packed operands are TILEWISE_INVALID_ARGUMENT, epilogues TILEWISE_UNSUPPORTED; the stream is
- * ignored. Large products are split
- * into tiles, whose copies and products overlap. */
+ * packed operands are TILEWISE_INVALID_ARGUMENT, epilogues and invariant products
+ * TILEWISE_UNSUPPORTED; the stream is ignored. Large products are split into tiles, whose copies
+ * and products overlap. */
 TILEWISE_API tilewise_status tilewise_multiply_host(tilewise_matmul* matmul,
                                                     const tilewise_problem* problem,
                                                     const tilewise_call* call);
@@ -296,6 +298,13 @@ TILEWISE_API tilewise_status tilewise_multiply_host(tilewise_matmul* matmul,
 TILEWISE_API tilewise_status tilewise_host_split(tilewise_matmul* matmul,
                                                  const tilewise_problem* problem, char* text,
                                                  size_t capacity, size_t* needed);
+
+/* Writes 32 hexadecimal digits and a final 0 into `text`, of 33 bytes: a hash of the GPU model and
+ * of the orders of sums in which `count` invariant products are served. Equal digits of two
+ * processes mean equal orders. m, batch, layout of A and alignment do not count. */
+TILEWISE_API tilewise_status tilewise_fingerprint(tilewise_matmul* matmul,
+                                                  const tilewise_problem* problems, size_t count,
+                                                  char* text);
 
 /* tilewise_prepare() and tilewise_explain() for any problem. The problem's alignment must be that
  * of the later products: a product of another alignment is another problem. */

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "tilewise/call.hpp"
@@ -241,6 +242,15 @@ class Matmul {
   /// The first call loads the run-time compiler if there is one, because Match::stale depends on
   /// its version.
   TILEWISE_API Match explain(const Problem& problem) const;
+
+  /// The order of sums of the invariant products with this n, k, types, mode, layout of B and
+  /// epilogue (set_invariant()), as text. It stays the same in this Matmul. Compiles and loads
+  /// nothing. Throws Error(database) if a kept order cannot be read. Thread-safe.
+  TILEWISE_API std::string kept_order(const Problem& problem) const;
+  /// 32 hexadecimal digits: a hash of the GPU model and of the problems' kept_order(). Equal ones
+  /// of two processes mean that their invariant products have equal bits. Neither the order of the
+  /// problems nor repeats count.
+  TILEWISE_API std::string fingerprint(std::span<const Problem> problems) const;
 
   /// Loads (and if necessary compiles) the problem's kernels now, so that its first product is as
   /// fast as the next and can be captured into a CUDA graph. The problem's alignment must be that
