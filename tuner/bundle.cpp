@@ -6,11 +6,13 @@
 
 #include "db/seal.hpp"
 #include "matmul/executable.hpp"
+#include "matmul/kept_orders.hpp"
 #include "matmul/portfolio.hpp"
 #include "matmul/resolve.hpp"
 #include "matmul/stored_corrections.hpp"
 #include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
+#include "tuner/search/search_memory.hpp"
 #include "vocabulary/problem_text.hpp"
 
 namespace tilewise {
@@ -37,7 +39,10 @@ class Bundling {
     const Resolver portfolio({}, device_, "", portfolio_for(device_), [this](const Problem& kind) {
       return own_or_shipped_corrections(from_, kind, device_);
     });
-    for (const Problem& problem : problems) {
+    for (const Problem& asked : problems) {
+      const Problem problem = in_kept_order(asked, device_, &from_);
+      if (asked.order == kept_order())
+        to_.put(KeptOrder{order_key(asked), gpu_, order_text(problem), now_text()});
       BundledProblem bundled{gpu_, problem, MatchKind::default_, 0, ""};
       try {
         const Resolution resolution = resolve_with_portfolio(

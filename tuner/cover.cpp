@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "matmul/kept_orders.hpp"
 #include "matmul/portfolio.hpp"
 #include "matmul/resolve.hpp"
 #include "matmul/stored_corrections.hpp"
@@ -166,15 +167,21 @@ class Covering {
     return std::min(wanted, std::max(1.0, options_.budget_seconds - seconds()));
   }
 
+  std::optional<Problem> next_of_range() {
+    std::optional<Problem> problem = points_.next();
+    if (problem) *problem = in_kept_order(*problem, device_, &context_.database);
+    return problem;
+  }
+
   bool is_check_time() const { return seconds() >= kChecksFrom * options_.budget_seconds; }
   /// The first points and the checks follow the range's order. The others are the points ahead at
   /// which a search has the largest expected gain.
   std::optional<Problem> next_point() {
     if (is_check_time() || result_.points.size() < kFirstPoints) {
-      if (std::optional<Problem> in_order = points_.next()) return in_order;
+      if (std::optional<Problem> in_order = next_of_range()) return in_order;
     } else if (const auto corrections = load_corrections(context_.database, range_.kind, device_)) {
       const Resolver stored = what_is_stored();
-      ahead_.fill([this] { return points_.next(); }, corrections->samples(),
+      ahead_.fill([this] { return next_of_range(); }, corrections->samples(),
                   [&](const Problem& problem) {
                     return expected_loss(problem, stored, *corrections, device_, templates(),
                                          general_kernels());
@@ -182,7 +189,7 @@ class Covering {
                   options_.compile_threads);
     }
     std::optional<Problem> point = ahead_.take();
-    return point ? point : points_.next();
+    return point ? point : next_of_range();
   }
 
   void check_templates() const {

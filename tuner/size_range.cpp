@@ -85,6 +85,12 @@ std::int64_t Extents::largest() const {
       ->last;
 }
 
+std::vector<std::int64_t> Extents::numbers() const {
+  std::vector<std::int64_t> numbers;
+  for (const Item& item : items_) numbers.push_back(item.first);
+  return numbers;
+}
+
 bool Extents::fixed() const {
   return std::all_of(items_.begin(), items_.end(),
                      [](const Item& item) { return item.first == item.last; });

@@ -23,6 +23,8 @@ class Extents {
   std::int64_t largest() const;
   /// Whether every item is a single number.
   bool fixed() const;
+  /// The first numbers of the items.
+  std::vector<std::int64_t> numbers() const;
   std::string text() const;
 
  private:

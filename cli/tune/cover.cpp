@@ -11,12 +11,16 @@
 #include "cli/common/signals.hpp"
 #include "cli/common/stored.hpp"
 #include "cli/common/tune_report.hpp"
+#include "cli/tune/choose_orders.hpp"
 #include "cli/tune/cover_report.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/problem_text.hpp"
 
 namespace tilewise::cli {
 namespace {
+
+/// With more pairs of n and k, the invariant products of each have the default order.
+constexpr std::size_t kMostPairs = 32;
 
 struct CoverCommand {
   ProblemOptions problems;  ///< without sizes
@@ -26,6 +30,7 @@ struct CoverCommand {
   CoverOptions cover;
   std::string templates;
   std::string database;
+  bool invariant = false;
 };
 
 void setup(CLI::App& app, CoverCommand& options) {
@@ -57,6 +62,10 @@ void setup(CLI::App& app, CoverCommand& options) {
   add_list_option(app, "--templates,--template", options.templates,
                   "Only these kernel templates, with commas (see: autotune templates)")
       ->type_name("NAMES");
+  app.add_flag("--invariant", options.invariant,
+               "Batch-invariant products: first chooses the order of sums of each n and k, where "
+               "these are at most " +
+                   std::to_string(kMostPairs) + " pairs of numbers (docs/invariance.md)");
   add_bench_options(app, options.bench);
   add_database_option(app, options.database);
   app.footer(
@@ -78,8 +87,10 @@ Extents extents_of(const char* option, const std::string& text) {
 }
 
 SizeRange range_of(const CoverCommand& options) {
-  return {kind_of(options.problems), parse_layouts(options.problems.layout),
-          extents_of("--m", options.m), extents_of("--n", options.n), extents_of("--k", options.k)};
+  Problem kind = kind_of(options.problems);
+  set_invariant(kind, options.invariant);
+  return {kind, parse_layouts(options.problems.layout), extents_of("--m", options.m),
+          extents_of("--n", options.n), extents_of("--k", options.k)};
 }
 
 /// Lower limits for the CPU, which takes seconds where a GPU takes microseconds.
@@ -95,6 +106,41 @@ void apply_cpu_limits(CoverOptions& cover) {
   cover.most_flops = 2e9;
   cover.most_bytes = std::min<double>(1 << 26, (available - beside) / kTimesOperands);
   if (cover.compile_threads == 0) cover.compile_threads = cpu_compile_threads({});
+}
+
+/// The powers of two in an interval, and its ends.
+std::vector<std::int64_t> powers_in(const Extents& extents) {
+  std::vector<std::int64_t> values{extents.smallest()};
+  for (std::int64_t value = 1; value <= extents.largest(); value *= 2)
+    if (value > values.back() && extents.contains(value)) values.push_back(value);
+  if (extents.largest() > values.back()) values.push_back(extents.largest());
+  return values;
+}
+
+/// Chooses the orders of sums of the range's pairs of n and k, where these are few.
+std::vector<ChosenOrder> choose_orders_of(const SizeRange& range, const CoverCommand& options,
+                                          double seconds, const std::vector<Gpu>& gpus,
+                                          const std::shared_ptr<const Compiler>& compiler,
+                                          Database& database, ImageCache* cache,
+                                          const Output& output) {
+  if (!options.invariant || !range.n.fixed() || !range.k.fixed()) return {};
+  const std::vector<std::int64_t> all_n = range.n.numbers(), all_k = range.k.numbers();
+  if (all_n.size() * all_k.size() > kMostPairs) return {};
+  Task task{gpus, {}, {}, {}, compiler};
+  for (const Layout layout : range.layouts)
+    for (const std::int64_t n : all_n)
+      for (const std::int64_t k : all_k)
+        for (const std::int64_t m : powers_in(range.m)) {
+          Problem problem = range.kind;
+          set_layout(problem, layout);
+          problem.m = m, problem.n = n, problem.k = k;
+          set_alignment(problem, natural_alignment(problem));
+          task.problems.push_back(problem);
+        }
+  task.budgets.assign(task.problems.size(), seconds / double(task.problems.size()));
+  task.tune.compile_threads = options.cover.compile_threads;
+  std::vector<Task> tasks{std::move(task)};
+  return choose_orders(tasks, database, cache, options.bench, output, false);
 }
 
 int run_cover(const CoverCommand& options, const Output& output) {
@@ -125,8 +171,11 @@ int run_cover(const CoverCommand& options, const Output& output) {
   const auto path = default_database_path(options.database);
   Database database = open_to_write(path);
   const std::unique_ptr<ImageCache> cache = open_image_cache(path, database);
-  const auto compiler = compiler_if_any(gpu.info.target, options.bench.nvrtc);
+  const std::shared_ptr<const Compiler> compiler =
+      compiler_if_any(gpu.info.target, options.bench.nvrtc);
   catch_interrupts();
+  const std::vector<ChosenOrder> orders = choose_orders_of(
+      range, options, cover_options.budget_seconds, gpus, compiler, database, cache.get(), output);
   Bench bench(gpu, options.bench);
   std::vector<OpenEvaluator> further;
   for (std::size_t i = 1; i < gpus.size(); ++i)
@@ -145,10 +194,14 @@ int run_cover(const CoverCommand& options, const Output& output) {
         },
         further);
   }
-  if (output.json)
-    print_document(covered_json(covered));
-  else
+  if (output.json) {
+    Json document = covered_json(covered);
+    if (options.invariant) document["orders"] = orders_json(orders);
+    print_document(document);
+  } else {
+    note_orders(orders, output);
     print_covered(covered, output);
+  }
   if (const auto& failure = covered.result.failure) {
     note(Output{}, std::string("autotune: error: ") + failure->what());
     return exit_code(failure->kind());

@@ -12,10 +12,12 @@
 #include "cli/common/signals.hpp"
 #include "cli/common/stored.hpp"
 #include "cli/common/tune_report.hpp"
+#include "cli/tune/choose_orders.hpp"
 #include "cli/tune/dry_run.hpp"
 #include "cli/tune/trial_report.hpp"
 #include "cli/tune/tune_tasks.hpp"
 #include "db/lock_waits.hpp"
+#include "matmul/kept_orders.hpp"
 #include "matmul/stored_corrections.hpp"
 #include "tuner/evaluate/energy.hpp"
 #include "tuner/search/strategy.hpp"
@@ -271,8 +273,17 @@ void refresh_corrections_of(const std::vector<Task>& tasks, Database& database) 
   }
 }
 
-int tune_all(Run& run, const std::vector<Task>& tasks) {
+/// Sets the order of every invariant problem of the tasks: that which is kept, else the default.
+void set_kept_orders(std::vector<Task>& tasks, const Database& database) {
+  for (Task& task : tasks)
+    for (Problem& problem : task.problems)
+      problem = in_kept_order(problem, task.gpus.front().info, &database);
+}
+
+int tune_all(Run& run, std::vector<Task>& tasks) {
   const auto begin = std::chrono::steady_clock::now();
+  const std::vector<ChosenOrder> orders = choose_orders(
+      tasks, run.database, run.cache.get(), run.options.bench, run.output, run.tune.force);
   auto [results, failure, lost] =
       tune_tasks(tasks, run.database, run.cache.get(), run.options.bench, run.output);
   if (failure && results.empty()) throw Error(*failure);
@@ -285,12 +296,17 @@ int tune_all(Run& run, const std::vector<Task>& tasks) {
   for (const Tuned& tuned : results) warn_about(tuned);
   if (!failure) failure = failure_of(results);
   const DeviceInfo& info = tasks.front().gpus.front().info;
-  const std::optional<Gain> gain = gain_of(
-      results,
-      weighted_problems_of(run.options.problems, info, run.database.winners(gpu_key(info))));
+  std::vector<WeightedProblem> weighted =
+      weighted_problems_of(run.options.problems, info, run.database.winners(gpu_key(info)));
+  for (WeightedProblem& one : weighted)
+    one.problem = in_kept_order(one.problem, info, &run.database);
+  const std::optional<Gain> gain = gain_of(results, weighted);
   if (run.output.json) {
-    print_document(tuned_json(results, lost, interrupted(), failure, gain));
+    Json document = tuned_json(results, lost, interrupted(), failure, gain);
+    if (!orders.empty()) document["orders"] = orders_json(orders);
+    print_document(document);
   } else {
+    note_orders(orders, run.output);
     print_tuned(results, run.output);
     if (gain) print_gain(*gain);
     std::cout.flush();
@@ -360,9 +376,10 @@ int dry_run(const TuneCommand& options, const TuneOptions& tune_options, const O
                              database ? database->winners(gpu_key(info)) : std::vector<Winner>{});
     const std::vector<double> budgets = shares_of(tune.budget_seconds, weighted);
     for (std::size_t i = 0; i < weighted.size(); ++i)
-      searches.push_back({info, weighted[i].problem, budgets[i], tune.max_evaluations,
-                          tune.templates.empty() ? select_templates() : tune.templates,
-                          tune.subspace});
+      searches.push_back(
+          {info, in_kept_order(weighted[i].problem, info, database ? &*database : nullptr),
+           budgets[i], tune.max_evaluations,
+           tune.templates.empty() ? select_templates() : tune.templates, tune.subspace});
   }
   print_dry_run(searches, database ? &*database : nullptr, tune_options.seed, output);
   return kOk;
@@ -382,7 +399,9 @@ int run_tune(const TuneCommand& options, const Output& output) {
   if (!options.no_cache) run.cache = open_image_cache(path, run.database);
   load_compilers(tasks, options.bench.nvrtc);
   catch_interrupts();
-  return options.only.empty() ? tune_all(run, tasks) : try_only(run, tasks);
+  if (options.only.empty()) return tune_all(run, tasks);
+  set_kept_orders(tasks, run.database);
+  return try_only(run, tasks);
 }
 
 }  // namespace

@@ -1,0 +1,42 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "tilewise/problem.hpp"
+#include "vocabulary/device_info.hpp"
+#include "vocabulary/sum_order.hpp"
+
+/// The choice of the order of sums for invariant products: measured at a few m, in each of a few
+/// orders.
+namespace tilewise {
+
+/// A size that invariant products are asked for, and its share of the work.
+struct WeightedM {
+  std::int64_t m = 1;
+  double weight = 1;
+};
+
+/// The orders that may be the best for the products of order_key() `key` with these m, most likely
+/// first: default_order(), and with k in 2, 4, 8 or 16 parts of at least 512 products where the
+/// tiles of the smallest m leave multiprocessors idle.
+std::vector<SumOrder> candidate_orders(const Problem& key, const std::vector<WeightedM>& sizes,
+                                       const DeviceInfo& device);
+
+/// At most three of the sizes, the smallest and the largest among them; each has the weight of the
+/// sizes that are nearest to it in the logarithm of m. Sorted by m.
+std::vector<WeightedM> probes_of(std::vector<WeightedM> sizes);
+
+/// An order with its times at the probes.
+struct ProbedOrder {
+  SumOrder order;
+  std::vector<double> us;  ///< 0: no kernel was found
+  /// Weighted geometric mean of the times over the fastest order's at each probe; infinity if a
+  /// time is missing.
+  double loss = 0;
+};
+
+/// Sets `loss`. Returns the place of the order with the least loss, of equal ones the first.
+std::size_t best_order(std::vector<ProbedOrder>& orders, const std::vector<WeightedM>& probes);
+
+}  // namespace tilewise
