@@ -24,12 +24,13 @@ namespace {
 Problem problem_of(std::int64_t m, std::int64_t n, std::int64_t k, const std::string& layout,
                    const std::string& type, const std::optional<std::string>& out,
                    const std::string& math, std::int64_t batch,
-                   const std::optional<std::string>& epilogue) {
+                   const std::optional<std::string>& epilogue, bool invariant) {
   const DType operand = parse_dtype(type);
   Problem problem = typed_problem(parse_layout(layout), m, n, k, operand,
                                   out ? parse_dtype(*out) : default_result(operand),
                                   parse_math_mode(math), batch);
   if (epilogue) set_epilogue(problem, Epilogue(*epilogue));
+  set_invariant(problem, invariant);
   return problem;
 }
 
@@ -42,6 +43,7 @@ nb::dict dict_of(const Problem& problem) {
   made["math"] = std::string(to_string(problem.math));
   made["batch"] = problem.batch;
   made["epilogue"] = epilogue_text(problem);
+  made["order"] = order_text(problem);
   return made;
 }
 
@@ -59,6 +61,7 @@ nb::dict dict_of(const Match& match) {
   made["predicted_us"] = match.predicted_us;
   made["limited_by"] = match.limited_by;
   made["why"] = match.why;
+  made["order"] = match.order;
   return made;
 }
 
@@ -212,6 +215,10 @@ nb::object multiply(nb::handle a, nb::handle b, nb::handle out, Scalars scalars,
   if (mode.accuracy && mode.math != "strict")
     throw Error(ErrorKind::invalid_argument,
                 "math and accuracy are both given: accuracy chooses the mode");
+  if (mode.accuracy && mode.invariant)
+    throw Error(ErrorKind::invalid_argument,
+                "accuracy chooses the mode by the size, of which an invariant product must not "
+                "depend: give math instead");
   std::optional<Array> to;
   if (!out.is_none()) to.emplace(out, "out");
   std::vector<Array*> all{&left, &right};
@@ -242,21 +249,23 @@ nb::object multiply(nb::handle a, nb::handle b, nb::handle out, Scalars scalars,
 
 nb::object matmul(nb::handle a, nb::handle b, nb::handle out, double alpha, double beta,
                   const std::string& math, std::optional<double> accuracy, nb::handle stream,
-                  nb::handle device, nb::handle epilogue, const nb::kwargs& operands) {
-  return multiply(a, b, out, {alpha, beta}, {math, accuracy}, stream, device, false,
+                  nb::handle device, nb::handle epilogue, bool invariant,
+                  const nb::kwargs& operands) {
+  return multiply(a, b, out, {alpha, beta}, {math, accuracy, invariant}, stream, device, false,
                   NamedOperands(epilogue, operands));
 }
 
 Packed* pack(nb::handle b, std::int64_t rows, const std::optional<std::string>& out,
-             const std::string& math, nb::handle stream, nb::handle device) {
+             const std::string& math, nb::handle stream, nb::handle device, bool invariant) {
   const StreamHandle given = stream_of(stream);
   Array right(b, "b");
   const StreamHandle common = read_all({&right}, given);
   const Stored stored = stored_matrix(right.view());
   const DType type = right.view().type;
-  const Problem problem =
+  Problem problem =
       typed_problem(stored.transposed ? Layout::nt : Layout::nn, rows, stored.columns, stored.rows,
                     type, out ? parse_dtype(*out) : default_result(type), parse_math_mode(math));
+  set_invariant(problem, invariant);
   std::shared_ptr<Multiplier> multiplier = multipliers().at(device_of(right, {}, device));
   if (right.view().place == View::Place::host && !multiplier->on_host())
     throw Error(ErrorKind::invalid_argument,
@@ -274,19 +283,31 @@ void configure(const nb::kwargs& values) {
 nb::dict explain(std::int64_t m, std::int64_t n, std::int64_t k, const std::string& layout,
                  const std::string& dtype, const std::optional<std::string>& out,
                  const std::string& math, std::int64_t batch, nb::handle device,
-                 const std::optional<std::string>& epilogue) {
-  return dict_of(multipliers()
-                     .at(device_text(device).value_or("current"))
-                     ->explain(problem_of(m, n, k, layout, dtype, out, math, batch, epilogue)));
+                 const std::optional<std::string>& epilogue, bool invariant) {
+  return dict_of(
+      multipliers()
+          .at(device_text(device).value_or("current"))
+          ->explain(problem_of(m, n, k, layout, dtype, out, math, batch, epilogue, invariant)));
+}
+
+/// A problem as tuple of problem_of()'s arguments without m, batch and invariant.
+using Product6 = std::tuple<std::int64_t, std::int64_t, std::string, std::string,
+                            std::optional<std::string>, std::string, std::optional<std::string>>;
+
+std::string fingerprint(const std::vector<Product6>& products, nb::handle device) {
+  std::vector<Problem> problems;
+  for (const auto& [n, k, layout, dtype, out, math, epilogue] : products)
+    problems.push_back(problem_of(1, n, k, layout, dtype, out, math, 1, epilogue, true));
+  return multipliers().at(device_text(device).value_or("current"))->fingerprint(problems);
 }
 
 void prepare(std::int64_t m, std::int64_t n, std::int64_t k, const std::string& layout,
              const std::string& dtype, const std::optional<std::string>& out,
              const std::string& math, std::int64_t batch, std::optional<std::int64_t> last_m,
-             nb::handle device, const std::optional<std::string>& epilogue) {
+             nb::handle device, const std::optional<std::string>& epilogue, bool invariant) {
   multipliers()
       .at(device_text(device).value_or("current"))
-      ->prepare(problem_of(m, n, k, layout, dtype, out, math, batch, epilogue), last_m);
+      ->prepare(problem_of(m, n, k, layout, dtype, out, math, batch, epilogue, invariant), last_m);
 }
 
 nb::object fill(nb::handle a, nb::handle b, nb::handle out, const std::string& math,
@@ -345,6 +366,8 @@ epilogue: what becomes of the sums (acc) before they are stored in out, as text 
 matmul(a, b, epilogue="x = acc + bias[j]; u[i,j] = x; gelu(x)", bias=bias, u=u). operands: its operands by name, arrays
 of any of the types above or numbers. The last dimensions of an array are those of out for [i,j], n for [j], m for [i],
 none for a scalar; those before are broadcast. Rows are contiguous. Not for arrays that are copied to a GPU.
+invariant: the bits of a row of out depend on that row of a, on b and on the epilogue's operands alone, not on m or the
+batch (docs/invariance.md). Rows of out are contiguous. Not for arrays that are copied to a GPU.
 device: of arrays in the CPU's memory, "host" (the CPU, also "cpu"; slow, for tests) or a GPU's
 index (they are copied there and back, and the product is done on return).
 
@@ -371,7 +394,7 @@ NB_MODULE(_tilewise, module) {
   module.def("matmul", entry(&python::matmul), kMatmulDoc, "a"_a, "b"_a, "out"_a = nb::none(),
              nb::kw_only(), "alpha"_a = 1.0, "beta"_a = 0.0, "math"_a = "strict",
              "accuracy"_a = nb::none(), "stream"_a = nb::none(), "device"_a = nb::none(),
-             "epilogue"_a = nb::none(), "operands"_a);
+             "epilogue"_a = nb::none(), "invariant"_a = false, "operands"_a);
   nb::class_<Packed>(module, "Packed",
                      "An operand b of matmul() in the form that its kernel needs; see pack().")
       .def_prop_ro(
@@ -384,12 +407,14 @@ NB_MODULE(_tilewise, module) {
              "device"_a.none());
   module.def("pack", entry(&python::pack), kPackDoc, "b"_a, "rows"_a, nb::kw_only(),
              "out"_a = nb::none(), "math"_a = "strict", "stream"_a = nb::none(),
-             "device"_a = nb::none(), nb::rv_policy::take_ownership);
+             "device"_a = nb::none(), "invariant"_a = false, nb::rv_policy::take_ownership);
   module.def("configure", entry(&python::configure));
   module.def("renew", [] { multipliers().renew(); });
   module.def("explain", entry(&python::explain), "m"_a, "n"_a, "k"_a, "layout"_a, "dtype"_a,
-             "out"_a.none(), "math"_a, "batch"_a, "device"_a.none(), "epilogue"_a.none());
+             "out"_a.none(), "math"_a, "batch"_a, "device"_a.none(), "epilogue"_a.none(),
+             "invariant"_a);
+  module.def("fingerprint", entry(&python::fingerprint), "products"_a, "device"_a.none());
   module.def("prepare", entry(&python::prepare), "m"_a, "n"_a, "k"_a, "layout"_a, "dtype"_a,
              "out"_a.none(), "math"_a, "batch"_a, "last_m"_a.none(), "device"_a.none(),
-             "epilogue"_a.none());
+             "epilogue"_a.none(), "invariant"_a);
 }

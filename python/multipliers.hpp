@@ -57,6 +57,7 @@ struct Scalars {
 struct Mode {
   std::string math;
   std::optional<double> accuracy;
+  bool invariant = false;
 };
 
 /// A Matmul with its warnings.
@@ -76,7 +77,7 @@ class Multiplier {
                 const std::vector<GivenOperand>& operands) {
     std::vector<Product> products =
         products_of(a.view(), b.view(), out.view(), parse_math_mode(mode.math), scalars.alpha != 0,
-                    epilogue, operands);
+                    epilogue, operands, mode.invariant);
     const bool by_copies = !on_host() && out.view().place == View::Place::host;
     {
       const WithoutGil released;
@@ -115,6 +116,15 @@ class Multiplier {
     }
     warnings_.issue();
     return match;
+  }
+  std::string fingerprint(const std::vector<Problem>& problems) {
+    std::string digits;
+    {
+      const WithoutGil released;
+      digits = matmul_->fingerprint(problems);
+    }
+    warnings_.issue();
+    return digits;
   }
   void prepare(const Problem& problem, std::optional<std::int64_t> last_m) {
     {

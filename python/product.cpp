@@ -315,7 +315,7 @@ const EpilogueForm* form_with_types(const Epilogue& epilogue, DType c,
 
 std::vector<Product> products_of(const View& a, const View& b, const View& out, MathMode math,
                                  bool reads, const Epilogue* epilogue,
-                                 const std::vector<GivenOperand>& operands) {
+                                 const std::vector<GivenOperand>& operands, bool invariant) {
   check_shapes(a, b, out);
   if (a.type != b.type)
     refuse("a is of " + std::string(to_string(a.type)) + " and b of " +
@@ -338,6 +338,8 @@ std::vector<Product> products_of(const View& a, const View& b, const View& out, 
   std::int64_t m = rows(a), n = columns(b);
   if (result.transposed && epilogue)
     refuse("out is stored by columns; with an epilogue its rows must be contiguous");
+  if (result.transposed && invariant)
+    refuse("out is stored by columns; in an invariant product its rows must be contiguous");
   if (result.transposed) {  // out^T = b^T a^T
     std::swap(first, second);
     std::swap(of_first, of_second);
@@ -371,6 +373,7 @@ std::vector<Product> products_of(const View& a, const View& b, const View& out, 
       bound.ld = std::max(one.problem.n, view->strides[std::size_t(view->dims - 2)]);
   }
   if (epilogue) one.problem.epilogue = form_with_types(*epilogue, out.type, operands);
+  set_invariant(one.problem, invariant);
   std::vector<Product> all{one};
   for (const Leading& loop : leading) {
     const std::size_t before = all.size();

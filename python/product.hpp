@@ -70,8 +70,11 @@ struct Product {
 /// those of out for name[i,j], n for name[j], m for name[i], none for scalars; dimensions before
 /// are broadcast to those of out, unless the operand is written. Rows of out and of operands are
 /// contiguous then.
+///
+/// `invariant`: as by set_invariant(); rows of out are contiguous then.
 std::vector<Product> products_of(const View& a, const View& b, const View& out, MathMode math,
                                  bool reads, const Epilogue* epilogue = nullptr,
-                                 const std::vector<GivenOperand>& operands = {});
+                                 const std::vector<GivenOperand>& operands = {},
+                                 bool invariant = false);
 
 }  // namespace tilewise::python

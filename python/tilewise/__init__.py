@@ -19,7 +19,8 @@ from .many import tune_many
 from .programs import bundle, cover, query, tune
 
 __all__ = [
-    "matmul", "pack", "Packed", "prepare", "explain", "configure", "tune", "tune_many", "cover", "query", "bundle",
+    "matmul", "pack", "Packed", "prepare", "explain", "fingerprint", "configure", "tune", "tune_many", "cover", "query",
+    "bundle",
     "Error", "InvalidArgument", "NotFound", "Unsupported", "DeviceError", "OutOfMemory", "__version__",
 ]
 __version__ = _tilewise.version()
@@ -34,7 +35,7 @@ def _device_of(device):
 
 
 def prepare(m, n, k, *, layout="nn", dtype="f32", out=None, math="strict", batch=1, last_m=None, device=None,
-            epilogue=None):
+            epilogue=None, invariant=False):
     """Loads (and if necessary compiles) the kernels of a product of tightly packed matrices now.
 
     The first product is then as fast as the next and can be captured into a CUDA graph. Raises Error. Thread-safe.
@@ -42,19 +43,38 @@ def prepare(m, n, k, *, layout="nn", dtype="f32", out=None, math="strict", batch
     layout: "nn", "nt", "tn" or "tt"; t: stored transposed. dtype: type of A and B, out: type of C; names as in lists of
     problems ("f32", "f64", "f16", "bf16", "i8", "e4m3", "e5m2"; out also "i32"). device: an index, or "host" (also
     "cpu"); None: PyTorch's current device, or 0. epilogue: its text; operands of another type than the result's are
-    stated, as in "acc + bias:f32[j]".
+    stated, as in "acc + bias:f32[j]". invariant: see matmul().
     """
-    _tilewise.prepare(m, n, k, layout, dtype, out, math, batch, last_m, _device_of(device), epilogue)
+    _tilewise.prepare(m, n, k, layout, dtype, out, math, batch, last_m, _device_of(device), epilogue, invariant)
 
 
 def explain(m, n, k, *, layout="nn", dtype="f32", out=None, math="strict", batch=1, device=None,
-            epilogue=None):
+            epilogue=None, invariant=False):
     """The stored record that would serve a product, and the reason, as a dictionary.
 
     Arguments: see prepare(). "match" is "exact", "predicted" or "default"; "why" is a sentence; times are in
-    microseconds, 0 if not known. Compiles and loads no kernel. Raises Error. Thread-safe.
+    microseconds, 0 if not known. "order" is the order in which the products of an element are added, empty if it is
+    not fixed. Compiles and loads no kernel. Raises Error. Thread-safe.
     """
-    return _tilewise.explain(m, n, k, layout, dtype, out, math, batch, _device_of(device), epilogue)
+    return _tilewise.explain(m, n, k, layout, dtype, out, math, batch, _device_of(device), epilogue, invariant)
+
+
+def fingerprint(problems, *, device=None):
+    """32 hexadecimal digits: a hash of the GPU model and of the orders of sums in which invariant products are served.
+
+    problems: dictionaries with n and k and, if they differ, layout, dtype, out, math and epilogue, as in tune(); m and
+    batch do not count. Equal digits in two processes (ranks, or a program and its restart) mean that their invariant
+    products of these problems have equal bits. Compiles and loads no kernel. Raises Error. Thread-safe.
+    """
+    names = ("n", "k", "layout", "dtype", "out", "math", "epilogue")
+    usual = {"layout": "nn", "dtype": "f32", "out": None, "math": "strict", "epilogue": None}
+    products = []
+    for problem in problems:
+        unknown = set(problem) - {*names, "m", "batch", "align", "weight", "invariant"}
+        if unknown or "n" not in problem or "k" not in problem:
+            raise InvalidArgument(f"a problem has n and k, and perhaps {', '.join(usual)}; this one is {problem!r}")
+        products.append(tuple(problem.get(name, usual.get(name)) for name in names))
+    return _tilewise.fingerprint(products, _device_of(device))
 
 
 def configure(**options):

@@ -18,6 +18,7 @@ def matmul(
     stream: Any | None = None,
     device: int | str | None = None,
     epilogue: str | Callable[..., Any] | None = None,
+    invariant: bool = False,
     **operands: Any,
 ) -> Any: ...
 def pack(
@@ -28,14 +29,16 @@ def pack(
     math: Literal["strict", "tf32", "f32x3", "fast"] = "strict",
     stream: Any | None = None,
     device: int | str | None = None,
+    invariant: bool = False,
 ) -> Packed: ...
+def fingerprint(products: list[tuple], device: int | str | None) -> str: ...
 def fill(a: Any, b: Any, out: Any, math: str, accuracy: float | None, device: int | str | None) -> Any: ...
 def version() -> str: ...
 def configure(**options: Any) -> None: ...
 def renew() -> None: ...
 def explain(
     m: int, n: int, k: int, layout: str, dtype: str, out: str | None, math: str, batch: int, device: int | str,
-    epilogue: str | None,
+    epilogue: str | None, invariant: bool,
 ) -> dict[str, Any]: ...
 def prepare(
     m: int,
@@ -49,4 +52,5 @@ def prepare(
     last_m: int | None,
     device: int | str,
     epilogue: str | None,
+    invariant: bool,
 ) -> None: ...

@@ -196,7 +196,7 @@ def _row(result: Mapping[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = {
         "gpu": result.get("gpu") or (winner or {}).get("gpu", ""), "layout": problem["layout"], "m": problem["m"],
         "n": problem["n"], "k": problem["k"], "dtype": types[0], "out": types[2] if len(types) > 2 else types[0], "math": problem["math"],
-        "batch": problem["batch"], "epilogue": problem.get("epilogue", ""), "time_us": None, "tflops": None, "kernel_template": None, "configuration": None,
+        "batch": problem["batch"], "epilogue": problem.get("epilogue", ""), "order": problem.get("order", ""), "time_us": None, "tflops": None, "kernel_template": None, "configuration": None,
         "cublas_us": None, "evaluated": result.get("evaluated"), "stored": result.get("stored"),
     }
     if winner:
@@ -216,10 +216,10 @@ def tune(sizes=None, *, problems=None, layout="nn", dtype="f32", out=None, math=
     sizes: (m, n, k); N for a square; a text as in --sizes ("64x32x16,128"); or several: a list of tuples and texts. A
     list or array of numbers is InvalidArgument, because it may mean one problem or several.
     problems: instead of sizes, a list of dictionaries with m, n, k and, if they differ, layout, dtype, out, math,
-    batch, align, epilogue, weight; or the path of a CSV or JSON file of these.
+    batch, align, epilogue, order, weight; or the path of a CSV or JSON file of these.
     budget: seconds a problem, or "2m". device: an index, a list of them, "all", or "host" (also "cpu"). database: None:
     that of configure(). progress: True: a bar of tqdm if it is installed, otherwise lines; a function of a line; or
-    False. Further options are those of `autotune tune`, with underscores.
+    False. Further options are those of `autotune tune`, with underscores: invariant=True, for example.
 
     Times are in microseconds. Ctrl-C ends the search and keeps its measurements. Raises Error. Thread-safe.
     """

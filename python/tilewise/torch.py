@@ -24,8 +24,13 @@ from . import InvalidArgument
 from . import Packed
 from . import matmul as _product
 from . import pack as _pack
+from .batch_invariant import _unit_stride as _with_a_unit_stride
+from .batch_invariant import batch_invariant, disable_batch_invariant, enable_batch_invariant, is_batch_invariant
 
-__all__ = ["matmul", "linear", "mlp", "Linear", "swap_linear", "pack_weights", "unpack_weights", "on_cpu"]
+__all__ = [
+    "matmul", "linear", "mlp", "Linear", "swap_linear", "pack_weights", "unpack_weights", "on_cpu", "batch_invariant",
+    "enable_batch_invariant", "disable_batch_invariant", "is_batch_invariant",
+]
 
 _cpu = "torch"
 
@@ -194,15 +199,6 @@ def _mlp_now(x: Tensor, w1: Tensor, b1: Optional[Tensor], w2: Tensor, b2: Option
 
 def _before_act_now(gradient: Tensor, weight: Tensor, before: Tensor, math: str, activation: str):
     return _multiply_before_act(*_detached(gradient, weight, before), math, activation)
-
-
-def _with_a_unit_stride(x: Tensor) -> Tensor:
-    """x, or a contiguous copy if its matrices are neither row-major nor transposed."""
-    down, across = x.stride()[-2:]
-    rows, columns = x.shape[-2:]
-    row_major = (across == 1 or columns <= 1) and (down >= columns or rows <= 1)
-    transposed = (down == 1 or rows <= 1) and (across >= rows or columns <= 1)
-    return x if row_major or transposed else x.contiguous()
 
 
 for _key in ("CPU", "CUDA"):

@@ -1,0 +1,151 @@
+"""tilewise.torch.batch_invariant(): PyTorch's own products. Skipped without PyTorch."""
+import threading
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import tilewise
+import tilewise.torch
+
+pytestmark = pytest.mark.filterwarnings("ignore:tilewise")
+DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
+
+
+@pytest.fixture(params=DEVICES)
+def device(request):
+    tilewise.torch.on_cpu("host")
+    yield request.param
+    tilewise.torch.on_cpu("torch")
+    assert not tilewise.torch.is_batch_invariant()
+
+
+def normal(*shape, device="cpu", dtype=torch.float32, seed=1):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype).to(device)
+
+
+class Counted:
+    """Counts the products that Tilewise serves."""
+
+    def __init__(self, monkeypatch):
+        from tilewise import batch_invariant
+
+        self.count, real = 0, batch_invariant._product
+
+        def product(*arguments, **options):
+            self.count += 1
+            assert options["invariant"]
+            return real(*arguments, **options)
+
+        monkeypatch.setattr(batch_invariant, "_product", product)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_every_product_is_served_and_right(device, dtype, monkeypatch):
+    counted = Counted(monkeypatch)
+    a, b, c = normal(9, 16, device=device, dtype=dtype), normal(16, 8, device=device, dtype=dtype, seed=2), \
+        normal(9, 8, device=device, dtype=dtype, seed=3)
+    batch_a, batch_b, batch_c = (x.expand(3, *x.shape).contiguous() for x in (a, b, c))
+    x, y = normal(16, device=device, dtype=dtype, seed=4), normal(9, device=device, dtype=dtype, seed=5)
+    bias = normal(8, device=device, dtype=dtype, seed=6)
+    products = {
+        "mm": lambda: torch.mm(a, b), "matmul": lambda: a @ b, "mv": lambda: torch.mv(a, x),
+        "addmm": lambda: torch.addmm(c, a, b, beta=2, alpha=0.5), "bias": lambda: torch.addmm(bias, a, b),
+        "bmm": lambda: torch.bmm(batch_a, batch_b), "broadcast": lambda: batch_a @ b,
+        "baddbmm": lambda: torch.baddbmm(batch_c, batch_a, batch_b, beta=0.5),
+        "addmv": lambda: torch.addmv(y, a, x, beta=3), "einsum": lambda: torch.einsum("ij,jk->ik", a, b),
+        "linear": lambda: torch.nn.functional.linear(batch_a, b.t(), bias),
+        "transposed": lambda: torch.nn.functional.linear(batch_a.transpose(0, 1), b.t(), bias),
+        "out": lambda: torch.mm(a, b, out=torch.empty(8, 9, device=device, dtype=dtype).t()),
+        "resized": lambda: torch.bmm(batch_a, batch_b, out=torch.empty(0, device=device, dtype=dtype)),
+        "in place": lambda: c.clone().addmm_(a, b), "batch in place": lambda: batch_c.clone().baddbmm_(batch_a, batch_b),
+        "vector in place": lambda: y.clone().addmv_(a, x), "empty": lambda: torch.mm(a[:0], b),
+        "no sum": lambda: torch.mm(a[:, :0], b[:0]),
+    }
+    expected = {name: call() for name, call in products.items()}
+    assert counted.count == 0
+    with tilewise.torch.batch_invariant():
+        for name, call in products.items():
+            before, found = counted.count, call()
+            assert counted.count > before, name
+            assert found.dtype == dtype and found.shape == expected[name].shape, name
+            torch.testing.assert_close(found, expected[name], rtol=2e-2 if dtype == torch.bfloat16 else 1e-4,
+                                       atol=5e-2 if dtype == torch.bfloat16 else 1e-4, msg=name)
+    after = counted.count
+    torch.mm(a, b)
+    assert counted.count == after
+
+
+def block(dtype, device):
+    torch.manual_seed(3)
+    return torch.nn.Sequential(torch.nn.Linear(24, 40), torch.nn.GELU(), torch.nn.Linear(40, 17)).to(dtype).to(device)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_rows_are_equal_alone_and_in_batches(device, dtype):
+    model, x = block(dtype, device), normal(12, 5, 24, device=device, dtype=dtype)
+    with tilewise.torch.batch_invariant(), torch.no_grad():
+        whole = model(x)
+        for first, count in [(0, 1), (4, 1), (3, 2), (5, 7)]:
+            assert torch.equal(model(x[first:first + count]), whole[first:first + count])
+        # PyTorch makes linear() of other operators where the input is not contiguous.
+        assert torch.equal(model(x.transpose(0, 1)).transpose(0, 1), whole)
+        assert torch.equal(model(x[7, 2]), whole[7, 2])
+
+
+def test_gradients_of_rows_are_equal_too(device):
+    model, x = block(torch.float32, device), normal(10, 24, device=device)
+
+    def gradient(rows):
+        rows = rows.clone().requires_grad_()
+        model(rows).square().sum().backward()
+        return rows.grad
+
+    with tilewise.torch.batch_invariant():
+        whole = gradient(x)
+        assert torch.equal(gradient(x[3:4]), whole[3:4])
+        assert torch.equal(gradient(x[2:9]), whole[2:9])
+
+
+def test_compiled_models_are_served(device, monkeypatch):
+    counted = Counted(monkeypatch)
+    model, x = block(torch.float32, device), normal(6, 24, device=device)
+    with tilewise.torch.batch_invariant(), torch.no_grad():
+        compiled = torch.compile(model, backend="aot_eager")
+        whole = compiled(x)
+        assert counted.count >= 2
+        assert torch.equal(model(x), whole)
+        assert torch.equal(compiled(x[2:3]), whole[2:3])
+
+
+def test_it_nests_and_holds_for_all_threads(device, monkeypatch):
+    counted = Counted(monkeypatch)
+    a = normal(4, 4, device=device)
+    tilewise.torch.enable_batch_invariant()
+    with tilewise.torch.batch_invariant():
+        pass
+    assert tilewise.torch.is_batch_invariant()
+    thread = threading.Thread(target=lambda: a @ a)
+    thread.start()
+    thread.join()
+    assert counted.count == 1
+    tilewise.torch.disable_batch_invariant()
+    with pytest.raises(RuntimeError, match="not enabled"):
+        tilewise.torch.disable_batch_invariant()
+    with pytest.raises(ZeroDivisionError):
+        with tilewise.torch.batch_invariant():
+            1 / 0
+    assert not tilewise.torch.is_batch_invariant()
+
+
+def test_what_it_cannot_serve_raises(device):
+    with tilewise.torch.batch_invariant():
+        a = torch.ones(3, 3, device=device, dtype=torch.complex64)
+        with pytest.raises(tilewise.Unsupported, match="complex64"):
+            a @ a
+        b = normal(3, 4, device=device)
+        with pytest.raises(RuntimeError, match="shapes"):
+            torch.mm(b, b)
+        with pytest.raises(RuntimeError):
+            torch.mm(b, b.t().double())
+        with pytest.raises(RuntimeError, match="expected out"):
+            torch.mm(b, b.t(), out=torch.empty(3, 3, device=device, dtype=torch.float64))
