@@ -9,7 +9,7 @@
 namespace tilewise::drop_in {
 
 using Status = int;  // cublasStatus_t
-inline constexpr Status kSuccess = 0, kNotInitialized = 1;
+inline constexpr Status kSuccess = 0, kNotInitialized = 1, kNotSupported = 15;
 using Handle = void*;
 
 inline constexpr int kNotTransposed = 0, kTransposed = 1, kConjugate = 2;  // cublasOperation_t

@@ -66,7 +66,8 @@ bool Products::may_have(const Gemm& gemm) const {
 
 std::optional<Products> products_to_answer(const Settings& settings,
                                            std::optional<Database>& database) noexcept {
-  if (settings.predict || settings.always || !settings.report.empty() || !settings.record.empty())
+  if (settings.predict || settings.always || settings.invariant || !settings.report.empty() ||
+      !settings.record.empty())
     return std::nullopt;
   try {
     std::vector<Problem> problems;
@@ -94,7 +95,7 @@ Answerer::Answerer(const std::string& device, const Settings& settings,
                    std::optional<Database>& database)
     : stored_(std::make_unique<Stored>(device)),
       predict_(settings.predict),
-      always_(settings.always) {
+      always_(settings.always || settings.invariant) {
   // A process that only records needs no database, and goes on beside a damaged one.
   if (!database && settings.record.empty()) database = open_database();
   stored_->database = database;

@@ -31,6 +31,7 @@ Settings settings_of_environment() {
   settings.on = environment_variable("TILEWISE_DROP_IN") != "0";
   settings.predict = environment_variable("TILEWISE_DROP_IN_PREDICT") == "1";
   settings.always = environment_variable("TILEWISE_DROP_IN_ALWAYS") == "1";
+  settings.invariant = environment_variable("TILEWISE_DROP_IN_INVARIANT") == "1";
   settings.report = environment_variable("TILEWISE_DROP_IN_REPORT");
   settings.record = environment_variable("TILEWISE_DROP_IN_RECORD");
   settings.device = environment_variable("TILEWISE_DROP_IN_DEVICE");
@@ -114,15 +115,33 @@ Entry* DropIn::entry_of(const Product& product, int device, Circumstances& circu
   return slot.entry;
 }
 
+DropIn::Outcome DropIn::not_answered(Why why, const Problem* problem) noexcept {
+  const std::uint64_t before = whys_[static_cast<std::size_t>(why)].fetch_add(1, kRelaxed);
+  if (!settings_.on || !refuses()) return {};
+  if (before == 0) say_refusal(why, problem);
+  return {.refused = true};
+}
+
+void DropIn::say_refusal(Why why, const Problem* problem) const noexcept {
+  try {
+    const std::string what = problem ? " (" + to_string(*problem) + ")" : "";
+    std::cerr << "tilewise: TILEWISE_DROP_IN_INVARIANT=1 refuses a product of cuBLAS" + what +
+                     ": " + std::string(to_string(why)) + "\n"
+              << std::flush;
+  } catch (...) {  // too little memory for a message
+  }
+}
+
 DropIn::Outcome DropIn::consider(const Gemm& gemm, Circumstances& circumstances) noexcept {
-  const auto pass = [this](Why why) {
-    count(why);
-    return Outcome{};
-  };
-  if (!settings_.on) return pass(Why::off);
+  if (!settings_.on) return not_answered(Why::off);
   Product product;
-  if (const Why why = product_of(gemm, circumstances.math, product); why != Why::none)
-    return pass(why);
+  if (const Why why = product_of(gemm, circumstances.math, product); why != Why::none) {
+    const bool empty = gemm.m < 1 || gemm.n < 1 || gemm.k < 1 || gemm.batch < 1;
+    const Outcome outcome = not_answered(why);
+    return empty ? Outcome{} : outcome;  // there are no sums
+  }
+  if (refuses()) set_invariant(product.problem);
+  const auto pass = [&](Why why) { return not_answered(why, &product.problem); };
   const int device = current_device();
   if (device < 0) return pass(Why::context);
   try {
@@ -134,19 +153,21 @@ DropIn::Outcome DropIn::consider(const Gemm& gemm, Circumstances& circumstances)
       return pass(Why::arguments);
     if (why == Why::none && !set_scalars(gemm, circumstances.scalars_on_host, product))
       why = Why::scalars;
-    if (why == Why::none && !circumstances.all_multiprocessors) why = Why::multiprocessors;
+    if (why == Why::none && !circumstances.all_multiprocessors && !refuses())
+      why = Why::multiprocessors;
     // A graph with nodes that allocate cannot be cloned; cuBLAS has its workspace already. A batch
     // that shares an operand may be served as one product, whose workspace is not known here.
     const bool may_be_one =
         product.problem.batch > 1 && (product.call.stride_a == 0 || product.call.stride_b == 0);
-    if (why == Why::none &&
+    if (why == Why::none && !refuses() &&
         (may_be_one || entry->decision.workspace > circumstances.workspace_bytes) &&
         entry->there->answerer->device().capturing(circumstances.stream))
       why = Why::capture;
     if (why != Why::none) {
       entry->passed.fetch_add(1, kRelaxed);
-      count(why);
-      return {false, why == Why::recording ? entry : nullptr};
+      Outcome outcome = pass(why);
+      outcome.timed = why == Why::recording ? entry : nullptr;
+      return outcome;
     }
     product.call.stream = circumstances.stream;
     product.call.workspace = circumstances.workspace;
@@ -155,7 +176,7 @@ DropIn::Outcome DropIn::consider(const Gemm& gemm, Circumstances& circumstances)
     if (entry->there->failed.load(kRelaxed)) return pass(Why::off);
     entry->there->answerer->multiply(product.problem, product.call);
     entry->answered.fetch_add(1, kRelaxed);
-    return {true, nullptr};
+    return {.answered = true};
   } catch (const Error& error) {
     // The operands may overlap, for example, which cuBLAS may accept.
     if (error.kind() == ErrorKind::invalid_argument) return pass(Why::arguments);
@@ -171,7 +192,9 @@ void DropIn::fail(int device, const char* what) noexcept {
     const std::lock_guard lock(mutex_);
     devices_[device].failed = true;
     if (std::exchange(said_, true)) return;
-    std::cerr << "tilewise: cuBLAS answers all products from here on: " << what << std::endl;
+    std::cerr << (refuses() ? "tilewise: all products are refused from here on: "
+                            : "tilewise: cuBLAS answers all products from here on: ")
+              << what << std::endl;
   } catch (...) {  // too little memory for a message
   }
 }

@@ -89,6 +89,7 @@ class DropIn {
   struct Outcome {
     bool answered = false;
     Entry* timed = nullptr;  ///< problem whose call to cuBLAS is to be timed
+    bool refused = false;    ///< the call must not reach cuBLAS (Settings::invariant)
   };
   /// False for a product that is passed through without being counted: one that no record would
   /// answer, and every product in a forked child.
@@ -96,8 +97,13 @@ class DropIn {
   /// Answers a product for which may_answer() is true, or counts the reason why not. After a fault,
   /// which is reported once, nothing is answered on that device.
   Outcome consider(const Gemm& gemm, Circumstances& circumstances) noexcept;
-  /// Counts a call from which no product could be made.
-  void count(Why why) noexcept { whys_[static_cast<std::size_t>(why)].fetch_add(1, kRelaxed); }
+  /// Counts a call that is not answered, and refuses it with Settings::invariant; each reason is
+  /// printed once. `problem`: of the call, if it is known.
+  Outcome not_answered(Why why, const Problem* problem = nullptr) noexcept;
+  /// Whether a call of a function that is never answered must not reach cuBLAS. Counts it then.
+  bool refuses_function() noexcept {
+    return settings_.on && refuses() && not_answered(Why::function).refused;
+  }
   /// Enclose the timed call; begin_timing() returns null if the call is not timed.
   Samples::Sample* begin_timing(Entry& entry, Stream stream) noexcept;
   void end_timing(Entry& entry, Samples::Sample& sample, Stream stream) noexcept;
@@ -126,6 +132,8 @@ class DropIn {
 
   int current_device() const noexcept;
   Entry* entry_of(const Product& product, int device, Circumstances& circumstances, Why& why);
+  bool refuses() const { return settings_.invariant && settings_.record.empty(); }
+  void say_refusal(Why why, const Problem* problem) const noexcept;
   OfDevice& of_device(int device);
   void fail(int device, const char* what) noexcept;
 

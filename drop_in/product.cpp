@@ -167,7 +167,8 @@ std::string_view to_string(Why why) {
       "cuBLAS was not measured beside the record",
       "cuBLAS was faster",
       "no stored kernel",
-      "recorded only"};
+      "recorded only",
+      "functions that are never answered (vectors, pointers to matrices)"};
   return kTexts[static_cast<std::size_t>(why)];
 }
 

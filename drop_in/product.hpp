@@ -10,7 +10,7 @@
 
 namespace tilewise::drop_in {
 
-/// Why a call goes to cuBLAS.
+/// Why a call goes to cuBLAS, or is refused (Settings::invariant).
 enum class Why : std::uint8_t {
   none,             ///< the call does not go to cuBLAS
   off,              ///< the drop-in is off or has failed
@@ -30,8 +30,9 @@ enum class Why : std::uint8_t {
   slower,           ///< cuBLAS was faster
   unloaded,         ///< the kernel is not stored
   recording,        ///< the process only records
+  function,         ///< a function of cuBLAS that is never answered
 };
-inline constexpr std::size_t kWhys = static_cast<std::size_t>(Why::recording) + 1;
+inline constexpr std::size_t kWhys = static_cast<std::size_t>(Why::function) + 1;
 /// The reason in words, for people.
 std::string_view to_string(Why why);
 

@@ -92,15 +92,15 @@ std::string DropIn::report() {
   std::ostringstream text;
   text.imbue(std::locale::classic());
   text << "tilewise: " << grouped(answered + passed) << " products of cuBLAS: " << grouped(answered)
-       << " answered, " << grouped(passed) << " passed through\n";
+       << " answered, " << grouped(passed) << (refuses() ? " refused\n" : " passed through\n");
   if (answered > 0)
     text << "tilewise: answered in " << milliseconds(instead_of - saved) << " instead of "
          << milliseconds(instead_of) << ": " << milliseconds(saved)
          << " of GPU time saved, by the times that were measured or expected\n";
   for (std::size_t i = 0; i < kWhys; ++i)
     if (const std::uint64_t count = whys_[i]; count > 0)
-      text << "tilewise: passed through " << grouped(count) << ": "
-           << to_string(static_cast<Why>(i)) << '\n';
+      text << (refuses() ? "tilewise: refused " : "tilewise: passed through ") << grouped(count)
+           << ": " << to_string(static_cast<Why>(i)) << '\n';
   std::sort(entries.begin(), entries.end(), [](const Entry* x, const Entry* y) {
     return std::pair(saved_us(*x), x->passed.load()) > std::pair(saved_us(*y), y->passed.load());
   });
@@ -108,8 +108,8 @@ std::string DropIn::report() {
   for (const Entry* entry : entries) {
     const Decision& decision = entry->decision;
     text << "tilewise:   " << to_string(entry->problem) << ": " << grouped(entry->answered)
-         << " answered, " << grouped(entry->passed) << " passed through ("
-         << to_string(decision.why) << ')';
+         << " answered, " << grouped(entry->passed)
+         << (refuses() ? " refused (" : " passed through (") << to_string(decision.why) << ')';
     if (decision.ours > 0 && decision.cublas > 0)
       text << "; " << (decision.predicted ? "expected " : "") << microseconds(decision.ours)
            << ", cuBLAS " << microseconds(decision.cublas);

@@ -78,8 +78,9 @@ Status serve(Real<Status(Handle, Arguments...)>& real, const Gemm& gemm, Handle 
       handle && math && math(handle, &circumstances.math) == kSuccess)
     outcome = drop_in.consider(gemm, circumstances);
   else
-    drop_in.count(Why::arguments);
+    outcome = drop_in.not_answered(Why::arguments);
   if (outcome.answered) return kSuccess;
+  if (outcome.refused) return kNotSupported;
   return pass(real, outcome.timed, circumstances.stream, handle, arguments...);
 }
 
@@ -167,6 +168,54 @@ TILEWISE_GEMM_EX(cublasGemmEx_64, std::int64_t)
 TILEWISE_GEMM_BATCHED_EX(cublasGemmStridedBatchedEx, int)
 TILEWISE_GEMM_BATCHED_EX(cublasGemmStridedBatchedEx_64, std::int64_t)
 
+// Functions that are never answered, and refused where every product must be invariant.
+#define TILEWISE_OTHER(name, parameters, ...)                                     \
+  TILEWISE_ENTRY Status name parameters {                                         \
+    static Real<decltype(name)> real(#name);                                      \
+    if (!inside && DropIn::of_process().refuses_function()) return kNotSupported; \
+    return pass(real, nullptr, nullptr, __VA_ARGS__);                             \
+  }
+#define TILEWISE_VECTOR(name, Int)                                                                \
+  TILEWISE_OTHER(name,                                                                            \
+                 (Handle handle, int op, Int m, Int n, const void* alpha, const void* a, Int lda, \
+                  const void* x, Int step_x, const void* beta, void* y, Int step_y),              \
+                 handle, op, m, n, alpha, a, lda, x, step_x, beta, y, step_y)
+#define TILEWISE_BY_POINTERS(name, Int)                                                           \
+  TILEWISE_OTHER(name,                                                                            \
+                 (Handle handle, int op_a, int op_b, Int m, Int n, Int k, const void* alpha,      \
+                  const void* const* a, Int lda, const void* const* b, Int ldb, const void* beta, \
+                  void* const* c, Int ldc, Int batch),                                            \
+                 handle, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, batch)
+#define TILEWISE_EX_BY_POINTERS(name, Int)                                                     \
+  TILEWISE_OTHER(name,                                                                         \
+                 (Handle handle, int op_a, int op_b, Int m, Int n, Int k, const void* alpha,   \
+                  const void* const* a, int a_type, Int lda, const void* const* b, int b_type, \
+                  Int ldb, const void* beta, void* const* c, int c_type, Int ldc, Int batch,   \
+                  int compute, int algorithm),                                                 \
+                 handle, op_a, op_b, m, n, k, alpha, a, a_type, lda, b, b_type, ldb, beta, c,  \
+                 c_type, ldc, batch, compute, algorithm)
+#define TILEWISE_S_EX(name, Int)                                                              \
+  TILEWISE_OTHER(name,                                                                        \
+                 (Handle handle, int op_a, int op_b, Int m, Int n, Int k, const void* alpha,  \
+                  const void* a, int a_type, Int lda, const void* b, int b_type, Int ldb,     \
+                  const void* beta, void* c, int c_type, Int ldc),                            \
+                 handle, op_a, op_b, m, n, k, alpha, a, a_type, lda, b, b_type, ldb, beta, c, \
+                 c_type, ldc)
+TILEWISE_VECTOR(cublasSgemv_v2, int)
+TILEWISE_VECTOR(cublasSgemv_v2_64, std::int64_t)
+TILEWISE_VECTOR(cublasDgemv_v2, int)
+TILEWISE_VECTOR(cublasDgemv_v2_64, std::int64_t)
+TILEWISE_BY_POINTERS(cublasSgemmBatched, int)
+TILEWISE_BY_POINTERS(cublasSgemmBatched_64, std::int64_t)
+TILEWISE_BY_POINTERS(cublasDgemmBatched, int)
+TILEWISE_BY_POINTERS(cublasDgemmBatched_64, std::int64_t)
+TILEWISE_BY_POINTERS(cublasHgemmBatched, int)
+TILEWISE_BY_POINTERS(cublasHgemmBatched_64, std::int64_t)
+TILEWISE_EX_BY_POINTERS(cublasGemmBatchedEx, int)
+TILEWISE_EX_BY_POINTERS(cublasGemmBatchedEx_64, std::int64_t)
+TILEWISE_S_EX(cublasSgemmEx, int)
+TILEWISE_S_EX(cublasSgemmEx_64, std::int64_t)
+
 constexpr std::uintptr_t kWorkspaceAlignment = 256;  // see Call::workspace
 
 TILEWISE_ENTRY Status cublasLtMatmul(Handle handle, const LtProduct* product, const void* alpha,
@@ -188,10 +237,11 @@ TILEWISE_ENTRY Status cublasLtMatmul(Handle handle, const LtProduct* product, co
         gemm_of({product, alpha, beta, a, a_matrix, b, b_matrix, c, c_matrix, d, d_matrix}, gemm);
     DropIn& drop_in = DropIn::of_process();
     if (why != Why::none)
-      drop_in.count(why);
+      outcome = drop_in.not_answered(why);
     else if (drop_in.may_answer(gemm))
       outcome = drop_in.consider(gemm, circumstances);
     if (outcome.answered) return kSuccess;
+    if (outcome.refused) return kNotSupported;
   }
   return pass(real, outcome.timed, stream, handle, product, alpha, a, a_matrix, b, b_matrix, beta,
               c, c_matrix, d, d_matrix, algorithm, workspace, workspace_bytes, stream);

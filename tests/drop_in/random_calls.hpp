@@ -414,7 +414,7 @@ inline void RandomCalls::call_both(const RandomCall& call, const std::string& wh
   // Products that cuBLAS does not support were never measured with it; they are answered only here.
   // Of a derivative in f32 cublasLt 13.1 says instead that a value is invalid; no value of such a
   // call is, where `answered`.
-  constexpr Status kInvalidValue = 7, kNotSupported = 15;
+  constexpr Status kInvalidValue = 7;
   const bool theirs_refused =
       (theirs == kNotSupported &&
        (call.kind->operand == kI8 || call.kind->lt_only || call.epilogue != kLtNoEpilogue)) ||

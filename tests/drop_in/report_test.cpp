@@ -3,8 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <random>
 #include <thread>
+
+#include "device/machines.hpp"
+#include "vocabulary/sum_order.hpp"
 
 #include "tests/drop_in/tuned.hpp"
 
@@ -91,6 +96,97 @@ TEST_F(DropInTest, ManyProblemsStayBoundedAndRight) {
   }
   EXPECT_THAT(drop_in.report(), HasSubstr("passed through 65,536: not tuned on this GPU"));
   EXPECT_THAT(drop_in.report(), HasSubstr("passed through 4,464: too many different problems"));
+}
+
+struct Invariant : TunedTest {
+  Gemm gemm(int n) {
+    return {.m = kM,
+            .n = n,
+            .k = kK,
+            .a = {a_.data(), kF32, kM},
+            .b = {b_.data(), kF32, kK},
+            .c = {c_.data(), kF32, kM},
+            .compute = kCompute32,
+            .scalar = kF32,
+            .alpha = &one,
+            .beta = &zero};
+  }
+  static Settings settings() {
+    Settings settings;
+    settings.device = "host";
+    settings.invariant = true;
+    return settings;
+  }
+  const float one = 1, zero = 0;
+  Circumstances circumstances;
+};
+
+// Rows of C in row-major terms are columns in cuBLAS's.
+TEST_F(Invariant, EveryProductIsAnsweredWithTheSameBitsInEveryBatch) {
+  std::mt19937 random(3);
+  for (std::vector<float>* matrix : {&a_, &b_})
+    for (float& value : *matrix) value = static_cast<float>(random()) / 0x1p31F - 1;
+  tune();
+  DropIn drop_in(settings());
+  Gemm all = gemm(kFaster);
+  EXPECT_TRUE(drop_in.may_answer(all));
+  ASSERT_TRUE(drop_in.consider(all, circumstances).answered);
+  const std::vector<float> whole = c_;
+  for (const int n : {1, 7, kFaster - 3}) {
+    std::fill(c_.begin(), c_.end(), -1.0F);
+    ASSERT_TRUE(drop_in.consider(gemm(n), circumstances).answered) << n;
+    EXPECT_TRUE(std::equal(c_.begin(), c_.begin() + n * kM, whole.begin())) << n;
+  }
+  EXPECT_THAT(drop_in.report(), HasSubstr("4 products of cuBLAS: 4 answered, 0 refused"));
+}
+
+TEST_F(Invariant, WhatCannotBeAnsweredIsRefusedLoudlyAndOnce) {
+  DropIn drop_in(settings());
+  Gemm pedantic = gemm(8);
+  circumstances.math = 2;
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 3; ++i) {
+    const DropIn::Outcome outcome = drop_in.consider(pedantic, circumstances);
+    EXPECT_TRUE(outcome.refused);
+    EXPECT_FALSE(outcome.answered);
+  }
+  EXPECT_TRUE(drop_in.refuses_function());
+  EXPECT_TRUE(drop_in.not_answered(Why::described).refused);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 3) << said;
+  EXPECT_THAT(said, HasSubstr("modes with other results"));
+  circumstances.math = kDefaultMath;
+  Gemm empty = gemm(8);
+  empty.k = 0;
+  EXPECT_FALSE(drop_in.consider(empty, circumstances).refused) << "there are no sums";
+  EXPECT_THAT(drop_in.report(), HasSubstr("refused 3: modes with other results"));
+}
+
+TEST_F(Invariant, AnOrderThatNoKernelHasIsRefused) {
+  Database::open(database())
+      .put({order_key(typed_problem(Layout::nn, 1, kM, kK, DType::f32, DType::f32)),
+            gpu_key(open_device("host")->info()), "tensor16", ""});
+  DropIn drop_in(settings());
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(drop_in.consider(gemm(8), circumstances).refused);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("tensor16"));
+}
+
+TEST_F(Invariant, NothingIsRefusedWhereItIsOffOrRecords) {
+  Settings off = settings();
+  off.on = false;
+  DropIn is_off(off);
+  EXPECT_FALSE(is_off.consider(gemm(8), circumstances).refused);
+  EXPECT_FALSE(is_off.refuses_function());
+  Settings records = settings();
+  records.record = file("list.csv").string();
+  DropIn recording(records);
+  EXPECT_FALSE(recording.consider(gemm(8), circumstances).refused);
+  EXPECT_FALSE(recording.refuses_function());
+  Settings plain = settings();
+  plain.invariant = false;
+  DropIn usual(plain);
+  EXPECT_FALSE(usual.refuses_function());
 }
 
 }  // namespace
