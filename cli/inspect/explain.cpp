@@ -118,6 +118,16 @@ void print_time(const Explanation& one) {
         times_text(baseline.measurement.median_us / us) + " of this time");
 }
 
+void print_prices(const Explanation& one) {
+  if (!one.answer.problem.order) return;
+  print_heading("The price of the order");
+  if (one.prices.empty()) say("no product of its n and k was tuned in this order");
+  for (const OrderPrice& price : one.prices)
+    say(table_text(price.problem) + ": " + format_microseconds(price.us) +
+        (price.free_us > 0 ? ", " + times_text(price.ratio()) + " of the time in any order"
+                           : "; not tuned in any order"));
+}
+
 void print_limits(const Explanation& one) {
   print_heading("What limits it");
   if (!one.cost) {
@@ -294,6 +304,13 @@ Json explanation_json(const Explanation& one, const std::optional<Profile>& prof
           {"expected_us", positive_or_null(resolution.predicted_us)},
           {"roof_us", positive_or_null(one.roof_us)},
           {"sum_order", one.sum_order ? Json(to_string(*one.sum_order)) : Json()},
+          {"order_prices", array_of(one.prices,
+                                    [](const OrderPrice& price) {
+                                      return Json{{"problem", json_of(price.problem)},
+                                                  {"us", price.us},
+                                                  {"free_us", positive_or_null(price.free_us)},
+                                                  {"ratio", positive_or_null(price.ratio())}};
+                                    })},
           {"highest_clock_mhz", positive_or_null(missed_clock_mhz(one))},
           {"cost_model", cost_json(one)},
           {"measured", measured_json(one)},
@@ -336,6 +353,7 @@ int run_explain(const ExplainCommand& options, const Output& output) {
     print_match(one);
     print_usage(one);
     print_time(one);
+    print_prices(one);
     print_limits(one);
     print_rivals(one, output);
     print_model(one);

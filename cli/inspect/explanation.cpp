@@ -102,6 +102,8 @@ Explanation explain(const std::optional<Database>& database, Answer answer, std:
       answer.subject.typical ? device_of(answer.subject.key, {}) : answer.subject.info;
   explanation.plan = plan_of(answer.resolution.candidate, answer.problem, device);
   explanation.sum_order = sum_order_of(answer.resolution.candidate, answer.problem, device);
+  if (database && answer.problem.order)
+    explanation.prices = order_prices(database->winners(answer.subject.key), answer.problem);
   if (can_estimate(device)) explanation.cost = estimate(explanation.plan, device);
   if (database) explanation.measured = measured_problem(*database, answer, device);
   if (explanation.measured) {

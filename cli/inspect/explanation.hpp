@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cli/common/answers.hpp"
+#include "cli/common/order_price.hpp"
 #include "cli/report/report_data.hpp"
 #include "templates/cost_model.hpp"
 
@@ -30,6 +31,7 @@ struct Explanation {
   Answer answer;
   Plan plan;                          ///< of the serving candidate for the product
   std::optional<SumOrder> sum_order;  ///< of the plan; none where it is not fixed
+  std::vector<OrderPrice> prices;     ///< of the order that the problem asks for
   std::optional<Cost> cost;           ///< empty where the model does not cover the device
   /// The measured problem of the record that serves, with all its candidates.
   std::optional<ReportProblem> measured;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "cli/command.hpp"
 #include "cli/common/bench.hpp"
@@ -107,15 +108,21 @@ int run(const ReportCommand& options, const Output& output) {
   std::vector<std::string> overviews, details;
   ReportStrings strings;
   std::int64_t candidates = 0;
+  std::map<std::string, std::vector<Winner>> winners;  // of GPUs with orders
   for (const auto& one : problems) {
     if (interrupted()) return kInterrupted;
     progress.show(std::to_string(details.size()) + " of " + std::to_string(problems.size()) +
                   " problems");
     const auto device = std::find_if(devices.begin(), devices.end(),
                                      [&](const ReportGpu& gpu) { return gpu.key == one.gpu; });
-    const ReportProblem problem =
+    ReportProblem problem =
         read_problem_for_report(database, one, database.winner(one.problem, one.gpu),
                                 summary.most_candidates, device->info);
+    if (one.problem.order) {
+      const auto [known, fresh] = winners.try_emplace(one.gpu);
+      if (fresh) known->second = database.winners(one.gpu);
+      problem.prices = order_prices(known->second, one.problem);
+    }
     candidates += std::ssize(problem.candidates);
     overviews.push_back(overview_json(problem));
     details.push_back(details_json(problem, strings));

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/common/order_price.hpp"
 #include "db/database.hpp"
 #include "templates/kernel_template.hpp"
 #include "tuner/certainty.hpp"
@@ -56,6 +57,7 @@ struct ReportProblem {
   std::vector<Rejection> rejections;              ///< the most frequent first
   std::int64_t other_rejections = 0;              ///< candidates with further reasons
   std::vector<Roof> compute_roofs, memory_roofs;  ///< empty where the GPU's facts are not known
+  std::vector<OrderPrice> prices;  ///< of the problem's order, at all sizes of its n and k
   std::string limit;  ///< the winner's limit by the cost model; empty without an estimate
 };
 

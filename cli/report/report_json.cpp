@@ -230,6 +230,15 @@ Json searches_json(const ReportProblem& problem, ReportStrings& strings) {
   return json;
 }
 
+Json prices_json(const ReportProblem& problem) {
+  return array_of(problem.prices, [](const OrderPrice& price) {
+    return Json{
+        std::string(to_string(layout_of(price.problem))) + " " + size_text(price.problem) +
+            (price.problem.batch != 1 ? " batch " + std::to_string(price.problem.batch) : ""),
+        rounded(price.us, 5), price.free_us > 0 ? Json(rounded(price.free_us, 5)) : Json()};
+  });
+}
+
 Json baselines_json(const ReportProblem& problem, ReportStrings& strings) {
   Json json = Json::array();
   for (const Baseline& baseline : problem.baselines)
@@ -283,7 +292,8 @@ std::string overview_json(const ReportProblem& problem) {
            p.m,
            p.n,
            p.k,
-           kind_text(p) + (p.epilogue ? " epilogue " + epilogue_text(p) : ""),
+           kind_text(p) + (p.epilogue ? " epilogue " + epilogue_text(p) : "") +
+               (p.order ? " order " + order_text(p) : ""),
            p.batch,
            alignment_text(alignment_of(p)),
            problem.records,
@@ -327,6 +337,7 @@ std::string details_json(const ReportProblem& problem, ReportStrings& strings) {
                {"searches", searches_json(problem, strings)},
                {"baselines", baselines_json(problem, strings)},
                {"winner", winner_json(problem, strings)},
+               {"prices", prices_json(problem)},
                {"rejections", rejections_json(problem, strings)},
                {"other_rejections", problem.other_rejections},
                {"roofs", roofs_number(problem.compute_roofs, strings)},

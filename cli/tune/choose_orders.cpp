@@ -109,9 +109,26 @@ std::vector<ChosenOrder> choose_orders(std::vector<Task>& tasks, Database& datab
       database.put(KeptOrder{choice.key, gpu, choice.order, now_text()});
       chosen.push_back(std::move(choice));
     }
-    for (Problem& problem : task.problems) problem = in_kept_order(problem, info, &database);
+    set_kept_orders(task, database);
   }
   return chosen;
+}
+
+void set_kept_orders(Task& task, const Database& database) {
+  Task all = std::move(task);
+  task = all;
+  task.problems.clear();
+  task.budgets.clear();
+  for (std::size_t i = 0; i < all.problems.size(); ++i) {
+    const Problem problem = in_kept_order(all.problems[i], task.gpus.front().info, &database);
+    const auto known = std::find(task.problems.begin(), task.problems.end(), problem);
+    if (known == task.problems.end()) {
+      task.problems.push_back(problem);
+      task.budgets.push_back(all.budgets[i]);
+    } else {
+      task.budgets[static_cast<std::size_t>(known - task.problems.begin())] += all.budgets[i];
+    }
+  }
 }
 
 void note_orders(const std::vector<ChosenOrder>& chosen, const Output& output) {

@@ -25,6 +25,10 @@ std::vector<ChosenOrder> choose_orders(std::vector<Task>& tasks, Database& datab
                                        ImageCache* cache, const BenchOptions& bench,
                                        const Output& output, bool again, double share = 0.25);
 
+/// Sets the order of every invariant problem of a task: the one that is kept, else the default. A
+/// problem that was there in this order is searched for once, with both budgets.
+void set_kept_orders(Task& task, const Database& database);
+
 void note_orders(const std::vector<ChosenOrder>& chosen, const Output& output);
 Json orders_json(const std::vector<ChosenOrder>& chosen);
 

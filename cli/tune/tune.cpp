@@ -273,13 +273,6 @@ void refresh_corrections_of(const std::vector<Task>& tasks, Database& database) 
   }
 }
 
-/// Sets the order of every invariant problem of the tasks: that which is kept, else the default.
-void set_kept_orders(std::vector<Task>& tasks, const Database& database) {
-  for (Task& task : tasks)
-    for (Problem& problem : task.problems)
-      problem = in_kept_order(problem, task.gpus.front().info, &database);
-}
-
 int tune_all(Run& run, std::vector<Task>& tasks) {
   const auto begin = std::chrono::steady_clock::now();
   const std::vector<ChosenOrder> orders = choose_orders(
@@ -400,7 +393,7 @@ int run_tune(const TuneCommand& options, const Output& output) {
   load_compilers(tasks, options.bench.nvrtc);
   catch_interrupts();
   if (options.only.empty()) return tune_all(run, tasks);
-  set_kept_orders(tasks, run.database);
+  for (Task& task : tasks) set_kept_orders(task, run.database);
   return try_only(run, tasks);
 }
 

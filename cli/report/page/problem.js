@@ -75,7 +75,7 @@ function openProblem(index, move) {
   const place = $("problem");
   place.replaceChildren();
   place.append(winnerSection(row, details));
-  for (const make of [rooflineSection, progressSection, parameterSection, rejectionSection, candidateSection]) {
+  for (const make of [pricesSection, rooflineSection, progressSection, parameterSection, rejectionSection, candidateSection]) {
     const part = make(row, details);
     if (part) place.append(part);
   }
@@ -112,6 +112,12 @@ function winnerSection(row, details) {
       w.objective !== "time" ? ["Chosen by", w.objective] : null,
       ["Measured", w.date + ", " + w.origin + (w.driver ? ", driver " + w.driver : "")]]),
     librariesOf(details), w.tiles.length ? tilesOf(row, w) : null);
+}
+// What the order of sums costs at each size of its n and k.
+function pricesSection(row, details) {
+  if (!details.prices.length) return null;
+  return section("Price of the order", plainTable("Times in this order and in any", ["product", "in this order", "in any order", "ratio"],
+    details.prices.map(([name, us, free]) => [name, microseconds(us), free === null ? "not tuned" : microseconds(free), free === null ? "–" : digits(us / free, 3) + "×"])));
 }
 function librariesOf(details) {
   if (!details.baselines.length) return make("p", {class: "note"}, "No other library was measured for this problem.");
