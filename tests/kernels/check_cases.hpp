@@ -14,17 +14,17 @@ namespace tilewise::check {
 
 #if defined(TILEWISE_CHECK_ADDRESS)
 inline constexpr std::string_view kMode = "AddressSanitizer";
-inline constexpr std::size_t kCases = 20;
+inline constexpr std::size_t kCases = 16;
 inline constexpr const char* kFlags =
     "-O1 -g1 -fno-omit-frame-pointer -fsanitize=address,bounds,alignment "
     "-fno-sanitize-recover=all";
 #elif defined(TILEWISE_CHECK_THREADS)
 inline constexpr std::string_view kMode = "ThreadSanitizer";
-inline constexpr std::size_t kCases = 18;
+inline constexpr std::size_t kCases = 14;
 inline constexpr const char* kFlags = "-O1 -g1 -fsanitize=thread";
 #else
 inline constexpr std::string_view kMode = "plain";
-inline constexpr std::size_t kCases = 60;
+inline constexpr std::size_t kCases = 44;
 inline constexpr const char* kFlags = "-O1";
 #endif
 
