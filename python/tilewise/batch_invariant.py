@@ -56,11 +56,14 @@ def _rows_are_contiguous(x: Tensor) -> bool:
         columns == 1 and rows > 1 and x.stride(-2) != 1)
 
 
-def _sum(what: str, added: Optional[Tensor], a: Tensor, b: Tensor, dims: int, beta: float = 1, alpha: float = 1) -> Tensor:
+def _sum(what: str, added: Optional[Tensor], a: Tensor, b: Tensor, dims: int, beta: float = 1, alpha: float = 1,
+         dtype: Optional[torch.dtype] = None) -> Tensor:
     """alpha a b, rounded, + beta added: the sum is an operation of its own, as it is where PyTorch makes linear() of a
-    product and a sum; which one it takes depends on whether the input is contiguous."""
+    product and a sum; which one it takes depends on whether the input is contiguous. dtype: of the result; None: a's."""
     _check(what, a, b, dims)
-    out = a.new_empty((*a.shape[:-1], b.shape[-1]))
+    if dtype not in (None, a.dtype) and not (dtype == torch.float32 and a.dtype in (torch.float16, torch.bfloat16)):
+        raise Unsupported(f"batch_invariant() has no product of {a.dtype} with a result of {dtype}")
+    out = a.new_empty((*a.shape[:-1], b.shape[-1]), dtype=dtype or a.dtype)
     _multiply(a, b, out, alpha)
     return out if added is None or beta == 0 else out.add_(added, alpha=beta)
 
@@ -73,32 +76,29 @@ def _into(out: Tensor, made: Tensor) -> Tensor:
     return out.copy_(made)
 
 
-def _product_into(what: str, a: Tensor, b: Tensor, dims: int, out: Tensor) -> Tensor:
-    _check(what, a, b, dims)
-    shape = (*a.shape[:-1], b.shape[-1])
-    if out.shape == shape and out.dtype == a.dtype and _rows_are_contiguous(out):
-        return _multiply(a, b, out)
-    return _into(out, _sum(what, None, a, b, dims))
+def _product_operators(what: str, dims: int) -> dict[str, Callable]:
+    """mm or bmm."""
+
+    def functional(a: Tensor, b: Tensor) -> Tensor:
+        return _sum(what, None, a, b, dims)
+
+    def into(a: Tensor, b: Tensor, *, out: Tensor) -> Tensor:
+        _check(what, a, b, dims)
+        if out.shape == (*a.shape[:-1], b.shape[-1]) and out.dtype == a.dtype and _rows_are_contiguous(out):
+            return _multiply(a, b, out)
+        return _into(out, functional(a, b))
+
+    def of_type(a: Tensor, b: Tensor, out_dtype: torch.dtype) -> Tensor:
+        return _sum(what, None, a, b, dims, dtype=out_dtype)
+
+    def of_type_into(a: Tensor, b: Tensor, out_dtype: torch.dtype, *, out: Tensor) -> Tensor:
+        return _into(out, of_type(a, b, out_dtype))
+
+    return {what: functional, f"{what}.out": into, f"{what}.dtype": of_type, f"{what}.dtype_out": of_type_into}
 
 
-def _mm(a: Tensor, b: Tensor) -> Tensor:
-    return _sum("mm", None, a, b, 2)
-
-
-def _mm_out(a: Tensor, b: Tensor, *, out: Tensor) -> Tensor:
-    return _product_into("mm", a, b, 2, out)
-
-
-def _bmm(a: Tensor, b: Tensor) -> Tensor:
-    return _sum("bmm", None, a, b, 3)
-
-
-def _bmm_out(a: Tensor, b: Tensor, *, out: Tensor) -> Tensor:
-    return _product_into("bmm", a, b, 3, out)
-
-
-def _with_addend(what: str, dims: int) -> tuple[Callable, Callable, Callable]:
-    """The functions of addmm or baddbmm: functional, into out, and in place."""
+def _sum_operators(what: str, dims: int) -> dict[str, Callable]:
+    """addmm or baddbmm."""
 
     def functional(added: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
         return _sum(what, added, a, b, dims, beta, alpha)
@@ -109,7 +109,15 @@ def _with_addend(what: str, dims: int) -> tuple[Callable, Callable, Callable]:
     def in_place(added: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
         return added.copy_(_sum(what, added, a, b, dims, beta, alpha))
 
-    return functional, into, in_place
+    def of_type(added: Tensor, a: Tensor, b: Tensor, out_dtype: torch.dtype, *, beta: float = 1, alpha: float = 1) -> Tensor:
+        return _sum(what, added, a, b, dims, beta, alpha, out_dtype)
+
+    def of_type_into(added: Tensor, a: Tensor, b: Tensor, out_dtype: torch.dtype, *, beta: float = 1, alpha: float = 1,
+                     out: Tensor) -> Tensor:
+        return _into(out, _sum(what, added, a, b, dims, beta, alpha, out_dtype))
+
+    return {what: functional, f"{what}.out": into, f"{what}_": in_place, f"{what}.dtype": of_type,
+            f"{what}.dtype_out": of_type_into}
 
 
 def _vector_sum(added: Tensor, a: Tensor, x: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
@@ -136,19 +144,35 @@ def _activated(added: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: f
     return torch.nn.functional.gelu(made, approximate="tanh") if use_gelu else made.relu_()
 
 
-def _refused(*_: Any, **__: Any) -> Tensor:
-    raise Unsupported("batch_invariant() has no product of scaled 8-bit floats (torch._scaled_mm)")
+def _activated_out(added: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1, use_gelu: bool = False,
+                   out: Tensor) -> Tensor:
+    return _into(out, _activated(added, a, b, beta=beta, alpha=alpha, use_gelu=use_gelu))
 
 
-_addmm, _addmm_out, _addmm_in_place = _with_addend("addmm", 2)
-_baddbmm, _baddbmm_out, _baddbmm_in_place = _with_addend("baddbmm", 3)
-_FUNCTIONS: dict[str, Callable] = {
-    "mm": _mm, "mm.out": _mm_out, "bmm": _bmm, "bmm.out": _bmm_out,
-    "addmm": _addmm, "addmm.out": _addmm_out, "addmm_": _addmm_in_place,
-    "baddbmm": _baddbmm, "baddbmm.out": _baddbmm_out, "baddbmm_": _baddbmm_in_place,
+def _refused(name: str) -> Callable:
+    def refuse(*_: Any, **__: Any) -> Tensor:
+        raise Unsupported(f"batch_invariant() has no product of torch.ops.aten.{name}")
+
+    return refuse
+
+
+_SERVED: dict[str, Callable] = {
+    **_product_operators("mm", 2), **_product_operators("bmm", 3), **_sum_operators("addmm", 2), **_sum_operators("baddbmm", 3),
     "addmv": _addmv, "addmv.out": _addmv_out, "addmv_": _addmv_in_place,
-    "_addmm_activation": _activated, "_scaled_mm": _refused,
+    "_addmm_activation": _activated, "_addmm_activation.out": _activated_out,
 }
+_REFUSED = ("_scaled_mm", "_scaled_mm.out", "_scaled_mm_v2", "_scaled_mm_v2.out", "_grouped_mm", "_scaled_grouped_mm",
+            "_scaled_grouped_mm_v2", "_weight_int8pack_mm", "_weight_int4pack_mm", "_mixed_dtypes_linear")
+
+
+def _functions(key: str) -> dict[str, Callable]:
+    """What replaces the operators that this version of PyTorch has for the key."""
+    functions = {**_SERVED, **{name: _refused(name) for name in _REFUSED}}
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    known = set(torch._C._dispatch_get_all_op_names())
+    return {name: function for name, function in functions.items()
+            if f"aten::{name}" in known and has(f"aten::{name}", key)}
+
 
 _lock = threading.Lock()
 _users = 0
@@ -173,9 +197,8 @@ def _turn_on() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that kernels are replaced, which is the purpose
         for key in ("CUDA", "CPU") if of_torch._cpu == "host" else ("CUDA",):
-            for name, function in _FUNCTIONS.items():
-                if key == "CUDA" or name != "_scaled_mm":
-                    _library.impl(name, function, key)
+            for name, function in _functions(key).items():
+                _library.impl(name, function, key)
     # torch.compile calls the operators above, unless it pads their operands or writes kernels of its own.
     config = _settings()
     for name in ("shape_padding", "max_autotune", "max_autotune_gemm"):

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "matmul_fixture.hpp"
+#include "vocabulary/sum_order.hpp"
 
 namespace tilewise::c_api_test {
 namespace {
@@ -182,6 +183,43 @@ TEST_F(CApiTest, BadTypesModesAndNullsAreStatusesWithWords) {
   EXPECT_THAT(tilewise_last_error(), HasSubstr("the tilewise_call is null"));
   EXPECT_EQ(tilewise_pack_b(handle, &problem, nullptr, 2, 0, nullptr, nullptr),
             TILEWISE_INVALID_ARGUMENT);
+}
+
+TEST_F(CApiTest, InvariantProductsHaveOneOrder) {
+  parts.database = Database::in_memory();
+  parts.database->put(
+      {order_key(problem_of(1, 32, 512)), gpu_key(device->facts), "fused+parts128", ""});
+  make();
+  tilewise_problem problem = TILEWISE_PROBLEM_INIT;
+  problem.m = 3, problem.n = 32, problem.k = 512;
+  char plain[33], kept[33];
+  problem.n = 16;
+  ASSERT_EQ(tilewise_fingerprint(handle, &problem, 1, plain), TILEWISE_OK);
+  problem.n = 32;
+  ASSERT_EQ(tilewise_fingerprint(handle, &problem, 1, kept), TILEWISE_OK);
+  EXPECT_EQ(std::string(kept).size(), 32u);
+  EXPECT_STRNE(plain, kept);
+  problem.invariant = 1;
+  size_t needed = 0;
+  std::string text(4096, 'x');
+  ASSERT_EQ(tilewise_explain_problem(handle, &problem, text.data(), text.size(), &needed),
+            TILEWISE_OK)
+      << tilewise_last_error();
+  EXPECT_THAT(text, HasSubstr("in the order fused+parts128"));
+  const std::vector<float> a(3 * 512, 1), b(512 * 32, 2);
+  std::vector<float> c(3 * 32);
+  tilewise_call call = TILEWISE_CALL_INIT;
+  call.a = a.data(), call.b = b.data(), call.c = c.data();
+  call.lda = 512, call.ldb = call.ldc = 32;
+  ASSERT_EQ(tilewise_multiply(handle, &problem, &call), TILEWISE_OK) << tilewise_last_error();
+  EXPECT_EQ(c[95], 1024);
+  EXPECT_EQ(tilewise_multiply_host(handle, &problem, &call), TILEWISE_UNSUPPORTED);
+  problem.invariant = 2;
+  EXPECT_EQ(tilewise_multiply(handle, &problem, &call), TILEWISE_INVALID_ARGUMENT);
+  EXPECT_THAT(tilewise_last_error(), HasSubstr("invariant = 2"));
+  EXPECT_EQ(tilewise_fingerprint(handle, &problem, 1, nullptr), TILEWISE_INVALID_ARGUMENT);
+  EXPECT_EQ(tilewise_fingerprint(handle, nullptr, 1, kept), TILEWISE_INVALID_ARGUMENT);
+  EXPECT_EQ(tilewise_fingerprint(handle, nullptr, 0, kept), TILEWISE_OK);
 }
 
 TEST_F(CApiTest, PacksOnce) {

@@ -1,5 +1,6 @@
 #pragma once
 // Rows of invariant products: equal bits in every batch, form of a call, and stored winner.
+#include <array>
 #include <cstring>
 #include <random>
 #include <set>
@@ -21,6 +22,7 @@ struct InvariantTest : Served {
   Problem problem_of(std::int64_t m) const {
     Problem problem =
         typed_problem(b_transposed_ ? Layout::nt : Layout::nn, m, n_, k_, type_, result_, math_);
+    if (with_epilogue_) set_epilogue(problem, epilogue_);
     set_invariant(problem);
     return problem;
   }
@@ -37,6 +39,14 @@ struct InvariantTest : Served {
         from_double(type, normal(random_), matrix->data() + at);
     }
     on_b_.emplace(uploaded(b_));
+    // Of the epilogue: of rows, columns and elements.
+    for (auto& [operand, count] :
+         {std::pair<Bytes*, std::int64_t>{&scale_, rows}, {&bias_, n}, {&residual_, rows * n}}) {
+      operand->resize(static_cast<std::size_t>(bytes_of(result, count)));
+      for (std::size_t at = 0; at < operand->size();
+           at += static_cast<std::size_t>(bytes_of(result)))
+        from_double(result, normal(random_), operand->data() + at);
+    }
   }
 
   /// Stores a random candidate of the kept order for each of some m, and of any order for the plain
@@ -96,6 +106,17 @@ struct InvariantTest : Served {
     call.c = static_cast<std::byte*>(on_c.data()) + skipped_c * out;
     call.lda = lda, call.ldb = min_ldb(problem), call.ldc = ldc;
     call.stride_a = of_a, call.stride_b = 0, call.stride_c = of_c;
+    // The rows that this product has.
+    const auto part = [&](const Bytes& of, std::int64_t row) {
+      return uploaded(Bytes(of.begin() + first * row * out, of.begin() + (first + m) * row * out));
+    };
+    const DeviceBuffer scale = part(scale_, 1), bias = uploaded(bias_),
+                       residual = part(residual_, n_);
+    std::array<EpilogueOperand, 3> operands;
+    operands[epilogue_.slot("scale")] = {scale.data(), 0, each};
+    operands[epilogue_.slot("bias")] = {bias.data(), 0, 0};
+    operands[epilogue_.slot("residual")] = {residual.data(), n_, each * n_};
+    if (with_epilogue_) call.operands = operands;
     PackedOperand packed;
     if (batch == 1 && below(3) == 1) {
       set_alignment(problem, natural_alignment(problem));
@@ -144,8 +165,9 @@ struct InvariantTest : Served {
   std::int64_t rows_ = 0, n_ = 0, k_ = 0;
   DType type_ = DType::f32, result_ = DType::f32;
   MathMode math_ = MathMode::strict;
-  bool b_transposed_ = true;
-  Bytes a_, b_;
+  bool b_transposed_ = true, with_epilogue_ = false;
+  const Epilogue epilogue_{"gelu(acc * scale[i] + bias[j]) + residual[i,j]"};
+  Bytes a_, b_, scale_, bias_, residual_;
   std::optional<DeviceBuffer> on_b_;
   int stored_ = 0;
   std::set<std::string> forms_;  ///< of calls

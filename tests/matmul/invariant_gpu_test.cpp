@@ -1,4 +1,5 @@
-// Batch-invariant products on the GPU, by random winners.
+// Batch-invariant products on the GPU, by random winners. TILEWISE_FULL=1: some seven times as
+// many.
 #include "tests/matmul/invariant_checks.hpp"
 
 namespace tilewise::invariant_gpu_test {
@@ -24,7 +25,7 @@ struct InvariantGpu : test::InvariantTest {
         .put(KeptOrder{order_key(problem_of(1)), gpu_key(device->info()), kept, ""});
     store_random_winners({1, 3, 16, 40, 128, 500, 1500}, kept);
     Matmul matmul(options);
-    check_rows(matmul, 60);
+    check_rows(matmul, std::getenv("TILEWISE_FULL") ? 400 : 60);
     ++checked_;
   }
   int checked_ = 0;
@@ -41,6 +42,10 @@ TEST_F(InvariantGpu, RowsOfEveryKindAreEqual) {
 TEST_F(InvariantGpu, RowsOfOddSizesAreEqual) {
   for (const DType type : {DType::bf16, DType::f16, DType::f32})
     for (const bool transposed : {false, true}) check(1023, 1037, type, type, kStrict, transposed);
+}
+TEST_F(InvariantGpu, RowsWithAnEpilogueAreEqual) {
+  with_epilogue_ = true;
+  for (const DType type : {DType::bf16, DType::f32}) check(200, 520, type, type, kStrict, true);
 }
 TEST_F(InvariantGpu, RowsAreEqualInAnOrderInParts) {
   check(512, 4096, DType::bf16, DType::bf16, kStrict, true, "tensor16+parts1024");

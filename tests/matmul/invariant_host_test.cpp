@@ -43,6 +43,14 @@ TEST_F(InvariantOnTheCpu, RowsAreEqualOfTensorCores) {
   EXPECT_EQ(matmul.kept_order(problem_of(1)), "tensor16");
 }
 
+TEST_F(InvariantOnTheCpu, RowsAreEqualWithAnEpilogue) {
+  with_epilogue_ = true;
+  make(24, 16, 72, DType::f32, DType::f32, kStrict, true);
+  store_random_winners({1, 24}, "fused");
+  Matmul matmul(options);
+  check_rows(matmul, 12);
+}
+
 TEST_F(InvariantOnTheCpu, RowsAreEqualWhateverIsStored) {
   make(24, 16, 256, DType::f32, DType::f32, kStrict, true);
   store_random_winners({1, 6, 24}, "fused");

@@ -137,6 +137,31 @@ def test_it_nests_and_holds_for_all_threads(device, monkeypatch):
     assert not tilewise.torch.is_batch_invariant()
 
 
+def test_every_operator_for_products_is_replaced():
+    from tilewise import batch_invariant
+
+    names = {name for name in torch._C._dispatch_get_all_op_names()
+             if torch._C._dispatch_has_kernel_for_dispatch_key(name, "CUDA")}
+    products = {name for name in names if name.split("::")[1].split(".")[0].strip("_") in
+                ("mm", "bmm", "addmm", "baddbmm", "addmv", "addmm_activation", "scaled_mm", "grouped_mm", "scaled_grouped_mm")
+                and name.startswith("aten::")}
+    assert len(products) >= 20
+    assert products == {name for name in products if name[6:] in batch_invariant._functions("CUDA")}
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch has these on GPUs alone")
+def test_results_may_be_wider():
+    a, b, c = normal(9, 16, device="cuda", dtype=torch.bfloat16), normal(16, 8, device="cuda", dtype=torch.bfloat16), \
+        normal(9, 8, device="cuda")
+    with tilewise.torch.batch_invariant():
+        whole = torch.mm(a, b, out_dtype=torch.float32)
+        assert whole.dtype == torch.float32
+        assert torch.equal(torch.mm(a[2:3], b, out_dtype=torch.float32), whole[2:3])
+        assert torch.equal(torch.addmm(c, a, b, out_dtype=torch.float32), whole + c)
+        with pytest.raises(tilewise.Unsupported):
+            torch.mm(a, b, out_dtype=torch.float16)
+
+
 def test_what_it_cannot_serve_raises(device):
     with tilewise.torch.batch_invariant():
         a = torch.ones(3, 3, device=device, dtype=torch.complex64)
