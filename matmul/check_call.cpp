@@ -190,10 +190,6 @@ int alignment_of(const GivenOperand& x, std::int64_t batch) {
                            batch > 1 ? static_cast<std::uint64_t>(x.stride) * element : 0});
 }
 
-}  // namespace
-
-namespace {
-
 /// "operand 1 of the epilogue "...""
 std::string operand_name(const Problem& problem, std::size_t slot) {
   return "operand " + std::to_string(slot) + " of the epilogue \"" + epilogue_text(problem) + '"';

@@ -19,8 +19,8 @@ struct Request {
   /// The one product that computes the same as the batch; none for other batches, and if an operand
   /// is packed. A batch that shares B (stride 0) is a product of batch x m rows if its matrices of
   /// A and C follow one another like the rows of two matrices, and so do the operands of an
-  /// epilogue. A batch that shares A is a product
-  /// of batch x n columns if its matrices of B and C lie next to each other.
+  /// epilogue. A batch that shares A is a product of batch x n columns if its matrices of B and C
+  /// lie next to each other, and the problem has no order: another n may have another one.
   std::optional<Problem> product;
   /// PackedOperand::Contents::packing_key of each packed operand; 0: not packed.
   std::uint64_t packed_a = 0, packed_b = 0;
