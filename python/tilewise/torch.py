@@ -56,15 +56,15 @@ def _multiply(a: Tensor, b: Tensor | Packed, math: str, out: Optional[Tensor] = 
     """a b, with the epilogue and its operands if there is one; not for _by_torch()."""
     if _by_torch(a):
         return _torch_product(a, b)
-    device = None if a.is_cuda else "host"
+    options = {"math": math, "device": None if a.is_cuda else "host", "invariant": is_batch_invariant(), **epilogue}
     try:
-        return _product(a, b, out, math=math, device=device, **epilogue)
+        return _product(a, b, out, **options)
     except InvalidArgument:
         # Gradients may be expanded tensors with strides of 0, which are copied.
         copies = _with_a_unit_stride(a), b if isinstance(b, Packed) else _with_a_unit_stride(b)
         if copies[0] is a and copies[1] is b:
             raise
-        return _product(*copies, out, math=math, device=device, **epilogue)
+        return _product(*copies, out, **options)
 
 
 class _Activation:

@@ -92,6 +92,24 @@ def test_rows_are_equal_alone_and_in_batches(device, dtype):
         assert torch.equal(model(x[7, 2]), whole[7, 2])
 
 
+def test_tilewise_operators_are_invariant_inside(device, monkeypatch):
+    options, real = [], tilewise.torch._product
+
+    def product(*arguments, **given):
+        options.append(given["invariant"])
+        return real(*arguments, **given)
+
+    monkeypatch.setattr(tilewise.torch, "_product", product)
+    model, x = block(torch.float32, device), normal(12, 24, device=device)
+    assert tilewise.torch.swap_linear(model) == 2
+    with torch.no_grad():
+        with tilewise.torch.batch_invariant():
+            whole = model(x)
+            assert torch.equal(model(x[3:4]), whole[3:4])
+        model(x)
+    assert options == [True] * 4 + [False] * 2
+
+
 def test_gradients_of_rows_are_equal_too(device):
     model, x = block(torch.float32, device), normal(10, 24, device=device)
 
