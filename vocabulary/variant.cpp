@@ -1,6 +1,7 @@
 #include "tilewise/error.hpp"
 #include "vocabulary/epilogue.hpp"
 #include "vocabulary/problem.hpp"
+#include "vocabulary/sum_order.hpp"
 
 namespace tilewise {
 namespace {
@@ -23,7 +24,8 @@ void set_variant(Problem& problem, std::string_view variant) {
   std::string_view rest = variant;
   if (rest.starts_with(kOrder)) {
     const std::size_t end = rest.find(kBetween);
-    set_order(problem, rest.substr(kOrder.size(), end - kOrder.size()));
+    // A stored problem has an explicit order.
+    problem.order = interned(parse_sum_order(rest.substr(kOrder.size(), end - kOrder.size())));
     rest.remove_prefix(end == rest.npos ? rest.size() : end + kBetween.size());
   }
   if (rest.starts_with(kEpilogue)) {

@@ -97,8 +97,8 @@ TEST(ProblemInAnOrder, IsReadBackFromItsVariantAndItsJson) {
   set_order(problem, "tensor16");
   EXPECT_EQ(variant_text(problem), "order tensor16");
   EXPECT_NE(to_string(problem).find(" order tensor16"), std::string::npos);
-  for (const char* variant :
-       {"order", "order ", "order x", "tensor16", "order fused; relu", "epilogue acc; order fused"})
+  for (const char* variant : {"order", "order ", "order kept", "order x", "tensor16",
+                              "order fused; relu", "epilogue acc; order fused"})
     EXPECT_THROW(set_variant(problem, variant), Error) << variant;
 }
 
