@@ -149,6 +149,8 @@ void check_imported(const DeviceFacts& facts) { check_fields(facts); }
 void check_imported(const KeptOrder& order) {
   check_fields(order);
   (void)parse_sum_order(order.sum_order);
+  if (order.problem != order_key(order.problem))
+    refuse("problem", "a product of one row", to_string(order.problem));
 }
 
 void check_imported(const Image& image) {

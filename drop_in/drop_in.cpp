@@ -115,18 +115,19 @@ Entry* DropIn::entry_of(const Product& product, int device, Circumstances& circu
   return slot.entry;
 }
 
-DropIn::Outcome DropIn::not_answered(Why why, const Problem* problem) noexcept {
-  const std::uint64_t before = whys_[static_cast<std::size_t>(why)].fetch_add(1, kRelaxed);
+DropIn::Outcome DropIn::not_answered(Why why, const Problem* problem,
+                                     const char* details) noexcept {
+  const std::uint64_t before = count(why);
   if (!settings_.on || !refuses()) return {};
-  if (before == 0) say_refusal(why, problem);
+  if (before == 0) say_refusal(why, problem, details);
   return {.refused = true};
 }
 
-void DropIn::say_refusal(Why why, const Problem* problem) const noexcept {
+void DropIn::say_refusal(Why why, const Problem* problem, const char* details) const noexcept {
   try {
     const std::string what = problem ? " (" + to_string(*problem) + ")" : "";
     std::cerr << "tilewise: TILEWISE_DROP_IN_INVARIANT=1 refuses a product of cuBLAS" + what +
-                     ": " + std::string(to_string(why)) + "\n"
+                     ": " + std::string(to_string(why)) + (*details ? ": " : "") + details + "\n"
               << std::flush;
   } catch (...) {  // too little memory for a message
   }
@@ -134,12 +135,13 @@ void DropIn::say_refusal(Why why, const Problem* problem) const noexcept {
 
 DropIn::Outcome DropIn::consider(const Gemm& gemm, Circumstances& circumstances) noexcept {
   if (!settings_.on) return not_answered(Why::off);
-  Product product;
-  if (const Why why = product_of(gemm, circumstances.math, product); why != Why::none) {
-    const bool empty = gemm.m < 1 || gemm.n < 1 || gemm.k < 1 || gemm.batch < 1;
-    const Outcome outcome = not_answered(why);
-    return empty ? Outcome{} : outcome;  // there are no sums
+  if (gemm.m < 1 || gemm.n < 1 || gemm.k < 1 || gemm.batch < 1) {  // there are no sums
+    count(Why::arguments);
+    return {};
   }
+  Product product;
+  if (const Why why = product_of(gemm, circumstances.math, product); why != Why::none)
+    return not_answered(why);
   if (refuses()) set_invariant(product.problem);
   const auto pass = [&](Why why) { return not_answered(why, &product.problem); };
   const int device = current_device();
@@ -180,6 +182,10 @@ DropIn::Outcome DropIn::consider(const Gemm& gemm, Circumstances& circumstances)
   } catch (const Error& error) {
     // The operands may overlap, for example, which cuBLAS may accept.
     if (error.kind() == ErrorKind::invalid_argument) return pass(Why::arguments);
+    if (refuses() && error.kind() == ErrorKind::unsupported)
+      return not_answered(Why::order, &product.problem, error.what());
+    if (refuses() && error.kind() == ErrorKind::out_of_memory)
+      return not_answered(Why::memory, &product.problem, error.what());
     fail(device, error.what());
   } catch (const std::exception& error) {
     fail(device, error.what());

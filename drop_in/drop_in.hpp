@@ -99,7 +99,8 @@ class DropIn {
   Outcome consider(const Gemm& gemm, Circumstances& circumstances) noexcept;
   /// Counts a call that is not answered, and refuses it with Settings::invariant; each reason is
   /// printed once. `problem`: of the call, if it is known.
-  Outcome not_answered(Why why, const Problem* problem = nullptr) noexcept;
+  Outcome not_answered(Why why, const Problem* problem = nullptr,
+                       const char* details = "") noexcept;
   /// Whether a call of a function that is never answered must not reach cuBLAS. Counts it then.
   bool refuses_function() noexcept {
     return settings_.on && refuses() && not_answered(Why::function).refused;
@@ -121,6 +122,10 @@ class DropIn {
 
  private:
   static constexpr auto kRelaxed = std::memory_order_relaxed;
+  /// Returns the count before.
+  std::uint64_t count(Why why) noexcept {
+    return whys_[static_cast<std::size_t>(why)].fetch_add(1, kRelaxed);
+  }
   using Key = std::pair<int, std::pair<Problem, std::array<std::int64_t, 3>>>;
   struct KeyHash {
     std::size_t operator()(const Key& key) const noexcept {
@@ -133,7 +138,7 @@ class DropIn {
   int current_device() const noexcept;
   Entry* entry_of(const Product& product, int device, Circumstances& circumstances, Why& why);
   bool refuses() const { return settings_.invariant && settings_.record.empty(); }
-  void say_refusal(Why why, const Problem* problem) const noexcept;
+  void say_refusal(Why why, const Problem* problem, const char* details) const noexcept;
   OfDevice& of_device(int device);
   void fail(int device, const char* what) noexcept;
 

@@ -168,7 +168,9 @@ std::string_view to_string(Why why) {
       "cuBLAS was faster",
       "no stored kernel",
       "recorded only",
-      "functions that are never answered (vectors, pointers to matrices)"};
+      "functions that are never answered (vectors, pointers to matrices)",
+      "no kernel in the kept order",
+      "too little memory"};
   return kTexts[static_cast<std::size_t>(why)];
 }
 

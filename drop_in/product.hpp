@@ -31,8 +31,10 @@ enum class Why : std::uint8_t {
   unloaded,         ///< the kernel is not stored
   recording,        ///< the process only records
   function,         ///< a function of cuBLAS that is never answered
+  order,            ///< no kernel adds in the order that is kept for the product
+  memory,           ///< too little memory for the product
 };
-inline constexpr std::size_t kWhys = static_cast<std::size_t>(Why::function) + 1;
+inline constexpr std::size_t kWhys = static_cast<std::size_t>(Why::memory) + 1;
 /// The reason in words, for people.
 std::string_view to_string(Why why);
 

@@ -123,19 +123,25 @@ Corrections Corrections::fit(std::span<const Sample> samples, const DeviceInfo& 
 Corrections::Accuracy Corrections::assess(std::span<const Sample> samples,
                                           const DeviceInfo& device) {
   constexpr std::size_t kFolds = 3;
+  // A problem in an order and in any order is one: a fold must not be predicted from the other.
+  const auto in_any_order = [](Problem problem) {
+    problem.order = nullptr;
+    return problem;
+  };
   std::map<Problem, std::size_t> folds;
-  for (const Sample& sample : samples) folds.emplace(sample.problem, folds.size() % kFolds);
+  for (const Sample& sample : samples)
+    folds.emplace(in_any_order(sample.problem), folds.size() % kFolds);
   Accuracy accuracy;
   std::vector<double> factors;
   for (std::size_t fold = 0; fold < kFolds; ++fold) {
     std::vector<Sample> others;
     for (const Sample& sample : samples)
-      if (folds.at(sample.problem) != fold) others.push_back(sample);
+      if (folds.at(in_any_order(sample.problem)) != fold) others.push_back(sample);
     const Corrections fitted = fit(others, device);
     if (fitted.empty()) return {};
     for (const Sample& sample : samples) {
       const KernelTemplate* kernel = known_template(sample.candidate.kernel_template);
-      if (folds.at(sample.problem) != fold || !kernel ||
+      if (folds.at(in_any_order(sample.problem)) != fold || !kernel ||
           !rejection(*kernel, sample.problem, sample.candidate.configuration, device).empty())
         continue;
       const Cost cost = estimate(plan_of(sample.candidate, sample.problem, device), device);

@@ -40,11 +40,10 @@ class Bundling {
       return own_or_shipped_corrections(from_, kind, device_);
     });
     for (const Problem& asked : problems) {
-      const Problem problem = in_kept_order(asked, device_, &from_);
-      if (asked.order == kept_order())
-        to_.put(KeptOrder{order_key(asked), gpu_, order_text(problem), now_text()});
-      BundledProblem bundled{gpu_, problem, MatchKind::default_, 0, ""};
+      BundledProblem bundled{gpu_, asked, MatchKind::default_, 0, ""};
       try {
+        const Problem problem = bundled.problem = in_kept_order(asked, device_, &from_);
+        if (asked.order) put_order(asked, problem);
         const Resolution resolution = resolve_with_portfolio(
             stored, [&portfolio] { return &portfolio; }, problem);
         bundled.kind = resolution.kind;
@@ -61,12 +60,26 @@ class Bundling {
     std::map<std::string, Problem> kinds;
     for (const Problem& problem : problems) kinds.emplace(kind_text(problem), problem);
     for (const auto& [kind, problem] : kinds) {
-      if (other_sizes) add_others(problem);
+      if (other_sizes) {
+        add_others(problem);
+        for (const KeptOrder& order : from_.orders(gpu_))
+          if (same_types(order.problem, problem)) to_.put(order);
+      }
       if (const auto corrections = from_.corrections(gpu_, kind)) to_.put(*corrections);
     }
   }
 
  private:
+  /// Stores the order that is kept for the problem's key, else that of `problem` if it was left
+  /// open.
+  void put_order(const Problem& asked, const Problem& problem) {
+    const Problem key = order_key(asked);
+    if (const auto kept = from_.order(key, gpu_))
+      to_.put(*kept);
+    else if (asked.order == kept_order())
+      to_.put(KeptOrder{key, gpu_, order_text(problem), now_text()});
+  }
+
   void add(const Resolution& resolution, const Problem& problem) {
     std::int64_t id = 0;
     if (resolution.record && resolution.record->id != 0) {

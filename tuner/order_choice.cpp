@@ -11,8 +11,8 @@
 namespace tilewise {
 namespace {
 
-// Parts are whole tiles of this k, so that kernels of several TILE_K have the order.
-constexpr std::int64_t kPartTile = 64;
+// Parts are whole tiles of so many bytes of k, so that kernels of several TILE_K have the order.
+constexpr std::int64_t kPartTileBytes = 128;
 constexpr std::int64_t kLeastPart = 512;
 // The tile of a typical kernel for few rows.
 constexpr std::int64_t kTile = 64;
@@ -29,7 +29,8 @@ std::vector<SumOrder> candidate_orders(const Problem& key, const std::vector<Wei
   for (const WeightedM& size : sizes) least_m = std::min(least_m, size.m);
   const std::int64_t tiles = ceil_div(least_m, kTile) * ceil_div(key.n, kTile);
   for (const int parts : {2, 4, 8, 16}) {
-    SumOrder order = in_parts(orders[0], key, kPartTile, parts);
+    SumOrder order =
+        in_parts(orders[0], key, static_cast<int>(kPartTileBytes / bytes_of(key.a.type)), parts);
     if (order.part < kLeastPart || tiles * (parts / 2) >= device.multiprocessors) break;
     orders.push_back(order);
   }

@@ -12,7 +12,6 @@
 #include "cli/common/stored.hpp"
 #include "device/machines.hpp"
 #include "matmul/image_store.hpp"
-#include "matmul/kept_orders.hpp"
 #include "templates/kernel_template.hpp"
 #include "templates/space/candidate_text.hpp"
 #include "vocabulary/problem_text.hpp"
@@ -111,9 +110,7 @@ std::vector<Candidate> candidates_for(const CompileCommand& options, const Probl
 std::vector<Problem> problems_for(const CompileCommand& options, const DeviceInfo& device,
                                   bool one_of_several) {
   try {
-    std::vector<Problem> problems = problems_of(options.problems, device, {});
-    for (Problem& problem : problems) problem = in_kept_order(problem, device, nullptr);
-    return problems;
+    return problems_of(options.problems, device, {});
   } catch (const Error& error) {
     if (!one_of_several || error.kind() != ErrorKind::unsupported) throw;
     warn(error.what());
@@ -245,6 +242,7 @@ std::unique_ptr<Compiler> compiler_for(const CompileCommand& options) {
 }
 
 int run_compile(const CompileCommand& options, const Output& output) {
+  refuse_kept_order(options.problems);
   std::vector<Job> jobs = jobs_for(options);
   std::optional<Database> database;
   if (!options.no_store) database = open_to_write(default_database_path(options.database));

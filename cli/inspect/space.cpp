@@ -4,7 +4,6 @@
 #include "cli/common/inputs.hpp"
 #include "cli/common/json.hpp"
 #include "cli/common/space_count.hpp"
-#include "matmul/kept_orders.hpp"
 
 namespace tilewise::cli {
 namespace {
@@ -56,12 +55,13 @@ std::vector<DeviceInfo> devices_of(const SpaceCommand& options, const Output& ou
 
 int run_space(const SpaceCommand& options, const Output& output) {
   problems_of(options.problems);  // bad problems are reported first
+  refuse_kept_order(options.problems);
   std::vector<SpaceCount> counts;
   for (const DeviceInfo& device : devices_of(options, output))
     for (const Problem& problem : problems_of(options.problems, device, {})) {
       const std::vector<SpaceCount> more = count_space(
-          in_kept_order(problem, device, nullptr), device, templates_of(options.candidates),
-          subspace_of(options.candidates), {.draws = options.draws, .seed = options.seed});
+          problem, device, templates_of(options.candidates), subspace_of(options.candidates),
+          {.draws = options.draws, .seed = options.seed});
       counts.insert(counts.end(), more.begin(), more.end());
     }
   if (output.json)

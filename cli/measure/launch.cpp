@@ -89,7 +89,9 @@ int run_launch(const LaunchCommand& options, const Output& output) {
   const Gpu gpu = gpu_of(options);
   const std::vector<Problem> problems = problems_of(options.problems, gpu.info, {});
   if (problems.size() != 1) throw Error(ErrorKind::invalid_argument, "one product is needed");
-  const Problem problem = in_kept_order(problems.front(), gpu.info, nullptr);
+  const std::optional<Database> database = open_if_there(options.database);
+  const Problem problem =
+      in_kept_order(problems.front(), gpu.info, database ? &*database : nullptr);
   launch(gpu, problem, built_on(gpu, options, problem), options.times);
   note(output, "launched " + std::to_string(options.times) + " times on " + gpu.info.name);
   return kOk;

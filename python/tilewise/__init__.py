@@ -62,18 +62,19 @@ def explain(m, n, k, *, layout="nn", dtype="f32", out=None, math="strict", batch
 def fingerprint(problems, *, device=None):
     """32 hexadecimal digits: a hash of the GPU model and of the orders of sums in which invariant products are served.
 
-    problems: dictionaries with n and k and, if they differ, layout, dtype, out, math and epilogue, as in tune(); m and
-    batch do not count. Equal digits in two processes (ranks, or a program and its restart) mean that their invariant
+    problems: dictionaries with n and k and, if they differ, layout, dtype, out, math and epilogue, as in tune(); m, batch,
+    align, weight and order do not count. Equal digits in two processes (ranks, or a program and its restart) mean that their invariant
     products of these problems have equal bits. Compiles and loads no kernel. Raises Error. Thread-safe.
     """
     names = ("n", "k", "layout", "dtype", "out", "math", "epilogue")
     usual = {"layout": "nn", "dtype": "f32", "out": None, "math": "strict", "epilogue": None}
     products = []
     for problem in problems:
-        unknown = set(problem) - {*names, "m", "batch", "align", "weight", "invariant"}
+        unknown = set(problem) - {*names, "m", "batch", "align", "weight", "order"}
         if unknown or "n" not in problem or "k" not in problem:
             raise InvalidArgument(f"a problem has n and k, and perhaps {', '.join(usual)}; this one is {problem!r}")
-        products.append(tuple(problem.get(name, usual.get(name)) for name in names))
+        given = {name: value for name, value in problem.items() if value not in (None, "")}
+        products.append(tuple(given.get(name, usual.get(name)) for name in names))
     return _tilewise.fingerprint(products, _device_of(device))
 
 

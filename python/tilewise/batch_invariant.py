@@ -3,7 +3,7 @@
     with tilewise.torch.batch_invariant():
         logits = model(tokens)
 
-While it is on, PyTorch's own products of tensors on GPUs (mm, addmm, bmm, baddbmm, addmv, and what PyTorch makes of
+While it is on, PyTorch's own products of tensors on GPUs (mm, addmm, bmm, baddbmm, addmv, dot, and what PyTorch makes of
 them: matmul, linear, einsum, and their gradients) are invariant products of Tilewise (docs/invariance.md).
 """
 
@@ -32,11 +32,20 @@ def _unit_stride(x: Tensor) -> Tensor:
     return x if row_major or transposed else x.contiguous()
 
 
+def _tf32() -> bool:
+    """Whether PyTorch's settings allow float32 products in tf32 on GPUs."""
+    matmul = torch.backends.cuda.matmul
+    try:
+        return matmul.fp32_precision == "tf32"
+    except AttributeError:  # an older PyTorch
+        return matmul.allow_tf32
+
+
 def _multiply(a: Tensor, b: Tensor, out: Tensor, alpha: float = 1.0) -> Tensor:
     """alpha a b in out, whose rows are contiguous."""
     if a.dtype not in _TYPES:
         raise Unsupported(f"batch_invariant() multiplies {', '.join(map(str, _TYPES))}, not {a.dtype}")
-    tf32 = a.dtype == torch.float32 and a.is_cuda and torch.backends.cuda.matmul.allow_tf32
+    tf32 = a.dtype == torch.float32 and a.is_cuda and _tf32()
     # The operators are called below autograd, which has recorded them.
     _product(_unit_stride(a).detach(), _unit_stride(b).detach(), out.detach(), alpha=alpha,
              math="tf32" if tf32 else "strict", device=None if a.is_cuda else "host", invariant=True)
@@ -63,6 +72,8 @@ def _sum(what: str, added: Optional[Tensor], a: Tensor, b: Tensor, dims: int, be
     _check(what, a, b, dims)
     if dtype not in (None, a.dtype) and not (dtype == torch.float32 and a.dtype in (torch.float16, torch.bfloat16)):
         raise Unsupported(f"batch_invariant() has no product of {a.dtype} with a result of {dtype}")
+    if added is not None and added.dtype != (dtype or a.dtype):
+        raise RuntimeError(f"{what}: expected a {dtype or a.dtype} to add, not a {added.dtype}")
     out = a.new_empty((*a.shape[:-1], b.shape[-1]), dtype=dtype or a.dtype)
     _multiply(a, b, out, alpha)
     return out if added is None or beta == 0 else out.add_(added, alpha=beta)
@@ -127,6 +138,13 @@ def _vector_sum(added: Tensor, a: Tensor, x: Tensor, beta: float = 1, alpha: flo
     return product if beta == 0 else product.add_(added, alpha=beta)
 
 
+def _dot(x: Tensor, y: Tensor) -> Tensor:
+    """As one row of addmv."""
+    if x.dim() != 1 or x.shape != y.shape:
+        raise RuntimeError(f"dot: shapes do not fit: {tuple(x.shape)} and {tuple(y.shape)}")
+    return _sum("dot", None, x.unsqueeze(0), y.unsqueeze(1), 2).reshape(())
+
+
 def _addmv(added: Tensor, a: Tensor, x: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     return _vector_sum(added, a, x, beta, alpha)
 
@@ -158,7 +176,7 @@ def _refused(name: str) -> Callable:
 
 _SERVED: dict[str, Callable] = {
     **_product_operators("mm", 2), **_product_operators("bmm", 3), **_sum_operators("addmm", 2), **_sum_operators("baddbmm", 3),
-    "addmv": _addmv, "addmv.out": _addmv_out, "addmv_": _addmv_in_place,
+    "addmv": _addmv, "addmv.out": _addmv_out, "addmv_": _addmv_in_place, "dot": _dot, "vdot": _dot,
     "_addmm_activation": _activated, "_addmm_activation.out": _activated_out,
 }
 _REFUSED = ("_scaled_mm", "_scaled_mm.out", "_scaled_mm_v2", "_scaled_mm_v2.out", "_grouped_mm", "_scaled_grouped_mm",
@@ -194,17 +212,22 @@ def _turn_on() -> None:
     from . import torch as of_torch
 
     _library = torch.library.Library("aten", "IMPL")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that kernels are replaced, which is the purpose
-        for key in ("CUDA", "CPU") if of_torch._cpu == "host" else ("CUDA",):
-            for name, function in _functions(key).items():
-                _library.impl(name, function, key)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that kernels are replaced, which is the purpose
+            for key in ("CUDA", "CPU") if of_torch._cpu == "host" else ("CUDA",):
+                for name, function in _functions(key).items():
+                    _library.impl(name, function, key)
+    except BaseException:
+        _turn_off()
+        raise
     # torch.compile calls the operators above, unless it pads their operands or writes kernels of its own.
     config = _settings()
-    for name in ("shape_padding", "max_autotune", "max_autotune_gemm"):
+    for name, value in (("shape_padding", False), ("max_autotune", False), ("max_autotune_gemm", False),
+                        ("coordinate_descent_tuning", False), ("max_autotune_gemm_backends", "ATEN")):
         if config is not None and hasattr(config, name):
             _restore[name] = getattr(config, name)
-            setattr(config, name, False)
+            setattr(config, name, value)
 
 
 def _turn_off() -> None:
@@ -220,9 +243,9 @@ def _turn_off() -> None:
 def enable_batch_invariant() -> None:
     """Makes PyTorch's products of this process batch-invariant, until disable_batch_invariant().
 
-    Holds for all threads. Serves mm, addmm, bmm, baddbmm, addmv and what PyTorch makes of them (matmul, linear, einsum,
-    their gradients) of float32, float64, float16 and bfloat16 on GPUs. float32 is multiplied in tf32 if
-    torch.backends.cuda.matmul.allow_tf32 is set. A product that Tilewise cannot serve raises tilewise.Error. Models are
+    Holds for all threads. Serves mm, addmm, bmm, baddbmm, addmv, dot and what PyTorch makes of them (matmul, linear,
+    einsum, their gradients) of float32, float64, float16 and bfloat16 on GPUs. float32 is multiplied in tf32 where
+    PyTorch's settings allow it (torch.backends.cuda.matmul.fp32_precision). A product that Tilewise cannot serve raises tilewise.Error. Models are
     compiled (torch.compile) while it is on; a CUDA graph needs one run of its products before the capture. Each call
     needs one of disable_batch_invariant(). Thread-safe.
     """

@@ -25,7 +25,7 @@ def tune_many(problems: Iterable[Mapping[str, Any]], *, executor: concurrent.fut
     """Tunes each problem in a task of an executor, and imports the measurements into this process's database.
 
     problems: dictionaries with m, n, k (C is m x n, the sum has k terms) and, if they differ, layout, dtype, out, math,
-    batch, align, epilogue, as in tune(); a weight is not used. layout: "nn", "nt", "tn", "tt", several with commas, or "all"; a
+    batch, align, epilogue, order, as in tune(); a weight is not used. layout: "nn", "nt", "tn", "tt", several with commas, or "all"; a
     problem without its own layout becomes one task for each. Equal dictionaries are one problem.
     executor: a concurrent.futures.Executor (or an object with a submit() that returns such futures), whose workers have
     this package: ProcessPoolExecutor, Dask's client.get_executor(), mpi4py's MPIPoolExecutor. A worker must run one
@@ -49,7 +49,11 @@ def tune_many(problems: Iterable[Mapping[str, Any]], *, executor: concurrent.fut
     if not callable(getattr(executor, "submit", None)):
         raise errors.of_kind("invalid_argument", f"executor has no submit(): {executor!r}")
     every = _distinct(problems, layout)
-    defaults = {"layout": layout, "dtype": dtype, "out": out, "math": math, "batch": batch, "epilogue": epilogue}
+    if options.get("invariant") or any(one.get("order") == "kept" for one in every):
+        raise errors.of_kind("invalid_argument", "products that are tuned apart need an order before: tune(invariant=True) "
+                             "chooses it, and order= names it")
+    defaults = {"layout": layout, "dtype": dtype, "out": out, "math": math, "batch": batch, "epilogue": epilogue,
+                "order": options.pop("order", None)}
     words = programs._words({**defaults, "device": device, "budget": budget, "force": force, **options})
     of_caller = programs._options({"db": None if database is None else os.fsdecode(database)})
     # A database that cannot be written is an error before hours of tuning.

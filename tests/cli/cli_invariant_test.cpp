@@ -91,7 +91,14 @@ TEST_F(CliInvariant, AProblemMayNameItsOrder) {
   EXPECT_EQ(bad.status, 2);
   EXPECT_THAT(bad.err, AllOf(HasSubstr("--order"), HasSubstr("pairwise"), HasSubstr("tensor16")));
   EXPECT_EQ(run({"tune", "--sizes", "8", "--order", "fused", "--invariant"}).status, 2);
-  EXPECT_EQ(run({"db", "list", "--sizes", "8", "--invariant"}).status, 2);
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+           {"db", "list"}, {"space", "--device", "host"}, {"compile", "--arch", "host"}}) {
+    std::vector<std::string> words = command;
+    words.insert(words.end(), {"--sizes", "8", "--invariant"});
+    const Result refused = run(words);
+    EXPECT_EQ(refused.status, 2) << command[0];
+    EXPECT_THAT(refused.err, HasSubstr("name it by --order")) << command[0];
+  }
   // No kernel has it: an error, and no other order.
   const Result none = run({"explain", "--device", "host", "--sizes", "8", "--order", "tensor16"});
   EXPECT_EQ(none.status, 2);
@@ -120,6 +127,10 @@ TEST_F(CliInvariant, ABundleCarriesTheOrder) {
   ASSERT_EQ(orders.size(), 1U);
   EXPECT_EQ(orders[0].sum_order, "fused");
   EXPECT_EQ(orders[0].problem.n, 16);
+  // A problem that names the order, as a list of missed ones does, brings what is kept, too.
+  const std::string other = file("other.tilewise").string();
+  ASSERT_EQ(run({"bundle", "--sizes", "4x16x64", "--order", "fused", "-o", other}).status, 0);
+  EXPECT_EQ(tilewise::Database::open(other, tilewise::OpenMode::read_only).orders().size(), 1U);
 }
 
 TEST_F(CliInvariant, ARangeIsCoveredInItsOrder) {

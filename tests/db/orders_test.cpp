@@ -76,6 +76,9 @@ TEST(Orders, AreExportedAndImportedButReplaceNone) {
   nlohmann::json bad = nlohmann::json::parse(text);
   bad["orders"][0]["sum_order"] = "ascending";
   EXPECT_THROW(to.import_json(bad.dump(), {}), Error);
+  bad = nlohmann::json::parse(text);
+  bad["orders"][0]["problem"]["m"] = 5;
+  EXPECT_THROW(to.import_json(bad.dump(), {}), Error);
 }
 
 TEST(Orders, OfProblemsWithAnOrderAreExportedToo) {

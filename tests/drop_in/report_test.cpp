@@ -17,6 +17,7 @@ namespace tilewise::drop_in {
 namespace {
 
 using namespace tilewise::test;
+using testing::AllOf;
 using testing::HasSubstr;
 using DropInTest = TunedTest;
 
@@ -169,7 +170,11 @@ TEST_F(Invariant, AnOrderThatNoKernelHasIsRefused) {
   DropIn drop_in(settings());
   testing::internal::CaptureStderr();
   EXPECT_TRUE(drop_in.consider(gemm(8), circumstances).refused);
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("tensor16"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("no kernel in the kept order"), HasSubstr("tensor16")));
+  Gemm other = gemm(8);
+  other.m = 20;
+  EXPECT_TRUE(drop_in.consider(other, circumstances).answered) << "one refusal is no fault";
 }
 
 TEST_F(Invariant, NothingIsRefusedWhereItIsOffOrRecords) {

@@ -52,6 +52,7 @@ def test_every_product_is_served_and_right(device, dtype, monkeypatch):
         "addmm": lambda: torch.addmm(c, a, b, beta=2, alpha=0.5), "bias": lambda: torch.addmm(bias, a, b),
         "bmm": lambda: torch.bmm(batch_a, batch_b), "broadcast": lambda: batch_a @ b,
         "baddbmm": lambda: torch.baddbmm(batch_c, batch_a, batch_b, beta=0.5),
+        "dot": lambda: a[2] @ x, "vdot": lambda: torch.vdot(x, a[3]),
         "addmv": lambda: torch.addmv(y, a, x, beta=3), "einsum": lambda: torch.einsum("ij,jk->ik", a, b),
         "linear": lambda: torch.nn.functional.linear(batch_a, b.t(), bias),
         "transposed": lambda: torch.nn.functional.linear(batch_a.transpose(0, 1), b.t(), bias),
@@ -87,6 +88,10 @@ def test_rows_are_equal_alone_and_in_batches(device, dtype):
         whole = model(x)
         for first, count in [(0, 1), (4, 1), (3, 2), (5, 7)]:
             assert torch.equal(model(x[first:first + count]), whole[first:first + count])
+        # A product of two vectors is a row of one with a matrix.
+        v = normal(4096, device=device, dtype=dtype)
+        rows = normal(3, 4096, device=device, dtype=dtype, seed=8)
+        assert torch.equal(torch.stack([row @ v for row in rows]), rows @ v)
         # PyTorch makes linear() of other operators where the input is not contiguous.
         assert torch.equal(model(x.transpose(0, 1)).transpose(0, 1), whole)
         assert torch.equal(model(x[7, 2]), whole[7, 2])
@@ -135,6 +140,18 @@ def test_compiled_models_are_served(device, monkeypatch):
         assert torch.equal(compiled(x[2:3]), whole[2:3])
 
 
+def test_the_precision_of_float32_is_pytorchs():
+    from tilewise import batch_invariant
+
+    before = torch.get_float32_matmul_precision()
+    try:
+        for precision, wanted in (("high", True), ("highest", False)):
+            torch.set_float32_matmul_precision(precision)
+            assert batch_invariant._tf32() is wanted
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
 def test_it_nests_and_holds_for_all_threads(device, monkeypatch):
     counted = Counted(monkeypatch)
     a = normal(4, 4, device=device)
@@ -161,7 +178,7 @@ def test_every_operator_for_products_is_replaced():
     names = {name for name in torch._C._dispatch_get_all_op_names()
              if torch._C._dispatch_has_kernel_for_dispatch_key(name, "CUDA")}
     products = {name for name in names if name.split("::")[1].split(".")[0].strip("_") in
-                ("mm", "bmm", "addmm", "baddbmm", "addmv", "addmm_activation", "scaled_mm", "grouped_mm", "scaled_grouped_mm")
+                ("mm", "bmm", "addmm", "baddbmm", "addmv", "dot", "vdot", "addmm_activation", "scaled_mm", "grouped_mm", "scaled_grouped_mm")
                 and name.startswith("aten::")}
     assert len(products) >= 20
     assert products == {name for name in products if name[6:] in batch_invariant._functions("CUDA")}
@@ -190,5 +207,7 @@ def test_what_it_cannot_serve_raises(device):
             torch.mm(b, b)
         with pytest.raises(RuntimeError):
             torch.mm(b, b.t().double())
+        with pytest.raises(RuntimeError, match="to add"):
+            torch.addmm(b.double() @ b.t().double(), b, b.t())
         with pytest.raises(RuntimeError, match="expected out"):
             torch.mm(b, b.t(), out=torch.empty(3, 3, device=device, dtype=torch.float64))

@@ -152,3 +152,15 @@ def test_a_callback_that_fails_cancels_what_has_not_begun(database):
         with pytest.raises(KeyError):
             tilewise.tune_many(FOUR, executor=pool, database=database, **{**QUICK, "progress": fail})
     assert 1 <= len(tilewise.query(database=database)) < 4
+
+
+def test_an_order_is_named_and_not_chosen_apart(database):
+    with Counting() as pool:
+        with pytest.raises(tilewise.InvalidArgument, match="need an order before"):
+            tilewise.tune_many(FOUR[:1], executor=pool, database=database, invariant=True, **QUICK)
+        with pytest.raises(tilewise.InvalidArgument, match="need an order before"):
+            tilewise.tune_many([{**FOUR[0], "order": "kept"}], executor=pool, database=database, **QUICK)
+        tilewise.tune_many(FOUR[:1], executor=pool, database=database, **QUICK)
+        rows = tilewise.tune_many(FOUR[:1], executor=pool, database=database, order="fused", **QUICK)
+    assert rows[0]["order"] == "fused" and rows[0]["stored"] == "imported", "the problem in any order is another"
+    assert {row["order"] for row in tilewise.query(database=database)} == {"", "fused"}

@@ -38,17 +38,18 @@ TEST(CandidateOrders, AreInPartsWhereTilesLeaveMultiprocessorsIdle) {
 }
 
 TEST(CandidateOrders, HaveAKernelAtEveryNumberOfRows) {
-  for (const std::int64_t k : {4096, 8192, 14336, 4095, 5000})
-    for (const SumOrder& order : candidate_orders(key(512, k), {{1, 1}}, h200()))
-      for (const std::int64_t m : {1, 64, 4096}) {
-        Problem problem = typed_problem(Layout::nt, m, 512, k, DType::bf16, DType::bf16);
-        problem.order = interned(order);
-        EXPECT_TRUE(std::any_of(catalog().begin(), catalog().end(),
-                                [&](const KernelTemplate& kernel) {
-                                  return default_for(kernel, problem, h200()).has_value();
-                                }))
-            << to_string(problem);
-      }
+  for (const DType type : {DType::bf16, DType::e4m3, DType::f32})
+    for (const std::int64_t k : {4096, 8192, 14336, 4095, 5000})
+      for (const SumOrder& order : candidate_orders(key(512, k, type), {{1, 1}}, h200()))
+        for (const std::int64_t m : {1, 64, 4096}) {
+          Problem problem = typed_problem(Layout::nt, m, 512, k, type, default_result(type));
+          problem.order = interned(order);
+          EXPECT_TRUE(std::any_of(catalog().begin(), catalog().end(),
+                                  [&](const KernelTemplate& kernel) {
+                                    return default_for(kernel, problem, h200()).has_value();
+                                  }))
+              << to_string(problem);
+        }
 }
 
 TEST(Probes, AreTheEndsAndTheMiddleWithTheWeightsOfTheirNeighbours) {
