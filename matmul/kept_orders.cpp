@@ -33,7 +33,8 @@ Problem KeptOrders::in_order(Problem problem) {
 
 const SumOrder* KeptOrders::find(const Problem& key) {
   const std::string gpu = gpu_key(device_);
-  for (std::optional<Database>* from : {&stores_.database(), &stores_.bundle()})
+  // The bundle first: all processes that read it have its orders, whatever their machines have.
+  for (std::optional<Database>* from : {&stores_.bundle(), &stores_.database()})
     if (*from)
       if (const auto kept = (*from)->order(key, gpu)) return order_of(*kept);
   const SumOrder* usual = interned(default_order(key, device_));

@@ -15,7 +15,7 @@ class KeptOrders {
       : stores_(stores), device_(device), warnings_(warnings) {}
 
   /// The problem with the order that is kept for it, if it asks for that; other problems as they
-  /// are. The order is that of the database, else of the bundle, else default_order(). It stays the
+  /// are. The order is that of the bundle, else of the database, else default_order(). It stays the
   /// same in this object, whatever is stored later. Throws Error(database) if what is stored cannot
   /// be read, and Error(unsupported) if it is of a newer version.
   Problem in_order(Problem problem);

@@ -118,6 +118,18 @@ TEST_F(InvariantOnTheCpu, AnotherGpusOrderIsReported) {
   EXPECT_NE(warnings[0].find("NVIDIA H200"), std::string::npos) << warnings[0];
 }
 
+// All processes that read a bundle have its orders, whatever their machines have tuned.
+TEST_F(InvariantOnTheCpu, TheBundlesOrderComesBeforeTheDatabases) {
+  make(4, 16, 512, DType::f32, DType::f32, kStrict, true);
+  options.bundle = (folder / "app.tilewise").string();
+  Database::open(options.bundle).put(kept("fused+parts128"));
+  Database::open(options.database).put(kept("fused"));
+  EXPECT_EQ(Matmul(options).kept_order(problem_of(1)), "fused+parts128");
+  Problem other = problem_of(1);
+  other.n = 24;
+  EXPECT_EQ(Matmul(options).kept_order(other), "fused");
+}
+
 TEST_F(InvariantOnTheCpu, HostPointersAreRefused) {
   make(4, 16, 64, DType::f32, DType::f32, kStrict, true);
   Matmul matmul(options);
