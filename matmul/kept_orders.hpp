@@ -14,10 +14,10 @@ class KeptOrders {
   KeptOrders(Stores& stores, const DeviceInfo& device, Warnings& warnings)
       : stores_(stores), device_(device), warnings_(warnings) {}
 
-  /// The problem with the order that is kept for it, if it asks for that; other problems as they
-  /// are. The order is that of the bundle, else of the database, else default_order(). It stays the
-  /// same in this object, whatever is stored later. Throws Error(database) if what is stored cannot
-  /// be read, and Error(unsupported) if it is of a newer version.
+  /// The problem with the order that is kept for it, if its order is kept_order(); other problems
+  /// as they are. The order is that of the bundle, else of the database, else default_order(). It
+  /// stays the same in this object, whatever is stored later. Throws Error(database) if what is
+  /// stored cannot be read, and Error(unsupported) if it is of a newer version.
   Problem in_order(Problem problem);
 
  private:
@@ -34,7 +34,8 @@ class KeptOrders {
 const SumOrder* order_of(const KeptOrder& kept);
 
 /// The problem in the order that is kept for it in a database (null: none), else in
-/// default_order(); as it is unless it asks for that. Throws as KeptOrders::in_order() does.
+/// default_order(); as it is unless its order is kept_order(). Throws as KeptOrders::in_order()
+/// does.
 Problem in_kept_order(Problem problem, const DeviceInfo& device, const Database* database);
 
 }  // namespace tilewise

@@ -49,8 +49,7 @@ struct Constraint {
   std::function<bool(const ConstraintInput&)> holds;
   /// Concerns speed only: the search obeys it; stored winners and defaults need not meet it.
   bool for_search_only = false;
-  /// Holds where the problem asks for no order of sums: the draws of a search do not depend on it
-  /// then.
+  /// Holds for a problem without an order of sums: the draws of a search do not depend on it then.
   bool for_orders_only = false;
 };
 
@@ -100,7 +99,7 @@ struct KernelTemplate {
         return std::optional<SumOrder>();
       };
   /// The parameters that `sum_order` reads. The catalog adds a constraint to each template: the
-  /// plan has the order that the problem asks for (Problem::order).
+  /// order of the plan is that of the problem (Problem::order).
   std::vector<std::string> sum_order_reads = {};
   /// How one product uses a pipeline that TMA fills. Requires a valid configuration.
   std::function<PipelineUse(const Problem&, const Configuration&)> pipeline_use =
@@ -128,8 +127,8 @@ const KernelTemplate* known_template(std::string_view name);
 /// The catalog, first the template whose default serves the problem where nothing is stored.
 std::vector<const KernelTemplate*> by_default_rank(const Problem& problem);
 /// A valid configuration, of the fewest changes to the default one: of at most two of the
-/// parameters that the order of sums depends on, where the problem asks for an order that the
-/// default has not. None where there is none.
+/// parameters that the order of sums depends on, where the order of the problem is not that of
+/// the default. None where there is none.
 std::optional<Configuration> default_for(const KernelTemplate& kernel, const Problem& problem,
                                          const DeviceInfo& device);
 /// The launches of a candidate. Throws Error(not_found).

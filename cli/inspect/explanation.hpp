@@ -31,7 +31,7 @@ struct Explanation {
   Answer answer;
   Plan plan;                          ///< of the serving candidate for the product
   std::optional<SumOrder> sum_order;  ///< of the plan; none where it is not fixed
-  std::vector<OrderPrice> prices;     ///< of the order that the problem asks for
+  std::vector<OrderPrice> prices;     ///< of the problem's order
   std::optional<Cost> cost;           ///< empty where the model does not cover the device
   /// The measured problem of the record that serves, with all its candidates.
   std::optional<ReportProblem> measured;
