@@ -89,7 +89,7 @@ TILEWISE_API void set_types(Problem& problem, DType operand, DType c, MathMode m
 /// most 1. Throws Error(unsupported) for types without a product_kind().
 TILEWISE_API double error_bound(const Problem& problem);
 
-/// Asks for a batch-invariant product: the bits of a row of C depend on this row of A, on B and on
+/// Makes the product batch-invariant: the bits of a row of C depend on this row of A, on B and on
 /// the epilogue's operands, and on nothing else: not on m, the batch, the row's place, A's layout,
 /// leading dimensions, addresses, or packed operands. All products of the same n, k, types, mode,
 /// layout of B and epilogue have one order of sums, which is kept in the database or the bundle

@@ -19,14 +19,11 @@ namespace {
 using namespace tilewise::test;
 using testing::AllOf;
 using testing::HasSubstr;
-using DropInTest = TunedTest;
 
-TEST_F(DropInTest, ReportsAndRecords) {
-  tune();
-  const float one = 1, zero = 0;
-  Circumstances circumstances;
-  Gemm gemm{.m = kM,
-            .n = kFaster,
+struct DropInTest : TunedTest {
+  Gemm gemm_of(int n) {
+    return {.m = kM,
+            .n = n,
             .k = kK,
             .a = {a_.data(), kF32, kM},
             .b = {b_.data(), kF32, kK},
@@ -35,6 +32,14 @@ TEST_F(DropInTest, ReportsAndRecords) {
             .scalar = kF32,
             .alpha = &one,
             .beta = &zero};
+  }
+  const float one = 1, zero = 0;
+};
+
+TEST_F(DropInTest, ReportsAndRecords) {
+  tune();
+  Circumstances circumstances;
+  Gemm gemm = gemm_of(kFaster);
   Settings settings;
   settings.device = "host";
   DropIn answering(settings);
@@ -99,26 +104,13 @@ TEST_F(DropInTest, ManyProblemsStayBoundedAndRight) {
   EXPECT_THAT(drop_in.report(), HasSubstr("passed through 4,464: too many different problems"));
 }
 
-struct Invariant : TunedTest {
-  Gemm gemm(int n) {
-    return {.m = kM,
-            .n = n,
-            .k = kK,
-            .a = {a_.data(), kF32, kM},
-            .b = {b_.data(), kF32, kK},
-            .c = {c_.data(), kF32, kM},
-            .compute = kCompute32,
-            .scalar = kF32,
-            .alpha = &one,
-            .beta = &zero};
-  }
+struct Invariant : DropInTest {
   static Settings settings() {
     Settings settings;
     settings.device = "host";
     settings.invariant = true;
     return settings;
   }
-  const float one = 1, zero = 0;
   Circumstances circumstances;
 };
 
@@ -129,13 +121,13 @@ TEST_F(Invariant, EveryProductIsAnsweredWithTheSameBitsInEveryBatch) {
     for (float& value : *matrix) value = static_cast<float>(random()) / 0x1p31F - 1;
   tune();
   DropIn drop_in(settings());
-  Gemm all = gemm(kFaster);
+  Gemm all = gemm_of(kFaster);
   EXPECT_TRUE(drop_in.may_answer(all));
   ASSERT_TRUE(drop_in.consider(all, circumstances).answered);
   const std::vector<float> whole = c_;
   for (const int n : {1, 7, kFaster - 3}) {
     std::fill(c_.begin(), c_.end(), -1.0F);
-    ASSERT_TRUE(drop_in.consider(gemm(n), circumstances).answered) << n;
+    ASSERT_TRUE(drop_in.consider(gemm_of(n), circumstances).answered) << n;
     EXPECT_TRUE(std::equal(c_.begin(), c_.begin() + n * kM, whole.begin())) << n;
   }
   EXPECT_THAT(drop_in.report(), HasSubstr("4 products of cuBLAS: 4 answered, 0 refused"));
@@ -143,7 +135,7 @@ TEST_F(Invariant, EveryProductIsAnsweredWithTheSameBitsInEveryBatch) {
 
 TEST_F(Invariant, WhatCannotBeAnsweredIsRefusedLoudlyAndOnce) {
   DropIn drop_in(settings());
-  Gemm pedantic = gemm(8);
+  Gemm pedantic = gemm_of(8);
   circumstances.math = 2;
   testing::internal::CaptureStderr();
   for (int i = 0; i < 3; ++i) {
@@ -157,7 +149,7 @@ TEST_F(Invariant, WhatCannotBeAnsweredIsRefusedLoudlyAndOnce) {
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 3) << said;
   EXPECT_THAT(said, HasSubstr("modes with other results"));
   circumstances.math = kDefaultMath;
-  Gemm empty = gemm(8);
+  Gemm empty = gemm_of(8);
   empty.k = 0;
   EXPECT_FALSE(drop_in.consider(empty, circumstances).refused) << "there are no sums";
   EXPECT_THAT(drop_in.report(), HasSubstr("refused 3: modes with other results"));
@@ -169,10 +161,10 @@ TEST_F(Invariant, AnOrderThatNoKernelHasIsRefused) {
             gpu_key(open_device("host")->info()), "tensor16", ""});
   DropIn drop_in(settings());
   testing::internal::CaptureStderr();
-  EXPECT_TRUE(drop_in.consider(gemm(8), circumstances).refused);
+  EXPECT_TRUE(drop_in.consider(gemm_of(8), circumstances).refused);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               AllOf(HasSubstr("no kernel in the kept order"), HasSubstr("tensor16")));
-  Gemm other = gemm(8);
+  Gemm other = gemm_of(8);
   other.m = 20;
   EXPECT_TRUE(drop_in.consider(other, circumstances).answered) << "one refusal is no fault";
 }
@@ -181,12 +173,12 @@ TEST_F(Invariant, NothingIsRefusedWhereItIsOffOrRecords) {
   Settings off = settings();
   off.on = false;
   DropIn is_off(off);
-  EXPECT_FALSE(is_off.consider(gemm(8), circumstances).refused);
+  EXPECT_FALSE(is_off.consider(gemm_of(8), circumstances).refused);
   EXPECT_FALSE(is_off.refuses_function());
   Settings records = settings();
   records.record = file("list.csv").string();
   DropIn recording(records);
-  EXPECT_FALSE(recording.consider(gemm(8), circumstances).refused);
+  EXPECT_FALSE(recording.consider(gemm_of(8), circumstances).refused);
   EXPECT_FALSE(recording.refuses_function());
   Settings plain = settings();
   plain.invariant = false;
