@@ -85,7 +85,6 @@ TEST_F(DropInTest, ManyProblemsStayBoundedAndRight) {
   Settings settings;
   settings.device = "host";
   DropIn drop_in(settings);
-  const float one = 1, zero = 0;
   Circumstances circumstances;
   for (int i = 0; i < 70'000; ++i) {
     const Gemm gemm{.m = 1 + i % 300,
