@@ -131,9 +131,9 @@ constexpr std::size_t kFirstCall = offsetof(tilewise_call, stream) + sizeof(tile
 static_assert(sizeof(tilewise_options) ==
               offsetof(tilewise_options, host_memory_limit) + sizeof(std::int64_t));
 static_assert(sizeof(tilewise_problem) ==
-              offsetof(tilewise_problem, epilogue) + sizeof(const tilewise_epilogue*));
+              offsetof(tilewise_problem, distribution) + sizeof(tilewise_distribution));
 static_assert(sizeof(tilewise_call) ==
-              offsetof(tilewise_call, workspace_bytes) + sizeof(std::int64_t));
+              offsetof(tilewise_call, group_rows) + sizeof(const std::int32_t*));
 /// Larger than every version of a struct; a larger size is uninitialised memory.
 constexpr std::size_t kLargestStruct = 4096;
 
@@ -176,6 +176,20 @@ std::optional<bool> choice_of(tilewise_bool choice, const char* option) {
                   " is none of TILEWISE_DEFAULT, TILEWISE_YES, TILEWISE_NO");
 }
 
+void set_grouping(Problem& problem, tilewise_grouping grouping,
+                  tilewise_distribution distribution) {
+  const auto in_range = [](const char* name, int value) {
+    if (value < 0 || value > 2)
+      throw Error(ErrorKind::invalid_argument, std::string(name) + " = " + std::to_string(value) +
+                                                   " of a tilewise_problem is none of 0, 1, 2");
+  };
+  in_range("grouping", static_cast<int>(grouping));
+  in_range("distribution", static_cast<int>(distribution));
+  problem.grouping = static_cast<Grouping>(grouping);
+  problem.distribution = static_cast<Distribution>(distribution);
+  if (is_grouped(problem)) set_alignment(problem, natural_alignment(problem));
+}
+
 Problem problem_of(const tilewise_problem* given) {
   const tilewise_problem p = read(given, "tilewise_problem", kFirstProblem);
   if (p.m < 0 || p.n < 0 || p.k < 0 || p.batch < 0)
@@ -190,6 +204,7 @@ Problem problem_of(const tilewise_problem* given) {
     if (value != 0 && value != 1)
       throw Error(ErrorKind::invalid_argument, std::string(name) + " = " + std::to_string(value) +
                                                    " of a tilewise_problem is neither 0 nor 1");
+  set_grouping(problem, p.grouping, p.distribution);
   problem.pointers = p.pointers == 1;
   if (problem.pointers)  // nothing is known of the addresses in the arrays
     set_alignment(problem,
@@ -241,6 +256,7 @@ ReadCall::ReadCall(const tilewise_call* given) {
     return EpilogueOperand{one.data, one.ld, one.stride, one.value};
   });
   call.operands = {operands.data(), count};
+  call.group_rows = x.group_rows;
   call.workspace = x.workspace, call.workspace_bytes = x.workspace_bytes;
 }
 

@@ -231,6 +231,8 @@ void Matmul::operator()(Layout layout, std::int64_t m, std::int64_t n, std::int6
 void Matmul::operator()(const Problem& problem, const Call& call) try {
   check_process();
   check_call(problem, call);
+  if (is_grouped(problem) && state_->serving.device().info().target.host) [[unlikely]]
+    check_group_rows(problem, call);
   if (problem.m == 0 && problem.epilogue) [[unlikely]]
     return clear_sums(state_->serving.device(), problem, call);
   if (!writes_c(problem, call)) return;

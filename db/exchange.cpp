@@ -8,17 +8,18 @@
 #include "db/tables.hpp"
 
 // The JSON form of a database: {"format": "tilewise", "version": 1 (2 with epilogues,
-// 3 with orders of sums), "records": [...], "winners": [...], "general": [...], "baselines": [...],
-// "searches": [...], "orders": [...], "devices": [...]}. Winners and general records refer to
-// records by their ids; an import assigns new ids. Images are exchanged between databases alone.
+// 3 with orders of sums, 4 with grouped products), "records": [...], "winners": [...], "general":
+// [...], "baselines": [...], "searches": [...], "orders": [...], "devices": [...]}. Winners and
+// general records refer to records by their ids; an import assigns new ids. Images are exchanged
+// between databases alone.
 namespace tilewise {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "tilewise";
-// A program that would ignore epilogues or orders of sums refuses these versions.
-constexpr int kVersion = 1, kWithEpilogues = 2, kWithOrders = 3;
+// A program that would ignore epilogues, orders of sums or groups refuses these versions.
+constexpr int kVersion = 1, kWithEpilogues = 2, kWithOrders = 3, kWithGroups = 4;
 
 Error bad_import(const std::string& why) {
   return {ErrorKind::invalid_argument, "nothing was imported: " + why};
@@ -143,9 +144,9 @@ void check_format(const Json& json) {
     throw bad_import("the JSON is no export of Tilewise (\"format\" is not \"tilewise\")");
   }
   const Json version = json.value("version", Json());
-  if (!version.is_number_integer() || version < kVersion || version > kWithOrders) {
+  if (!version.is_number_integer() || version < kVersion || version > kWithGroups) {
     throw bad_import("its version is " + version.dump() + "; this program knows versions " +
-                     std::to_string(kVersion) + " to " + std::to_string(kWithOrders));
+                     std::to_string(kVersion) + " to " + std::to_string(kWithGroups));
   }
 }
 
@@ -310,9 +311,10 @@ std::string Database::export_json(const std::string& gpu, std::int64_t* left_out
       const Json& made = json[key].back();
       if (!made.is_object() || !made.contains("problem")) continue;
       const Json& problem = made["problem"];
-      const int needed = problem.contains("order") || made.contains("sum_order") ? kWithOrders
-                         : problem.contains("epilogue")                          ? kWithEpilogues
-                                                                                 : kVersion;
+      const int needed = problem.contains("grouped")                               ? kWithGroups
+                         : problem.contains("order") || made.contains("sum_order") ? kWithOrders
+                         : problem.contains("epilogue")                            ? kWithEpilogues
+                                                                                   : kVersion;
       if (json["version"] < needed) json["version"] = needed;
     }
     written += static_cast<std::int64_t>(json[key].size());

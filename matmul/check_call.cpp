@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -21,6 +22,7 @@ struct GivenOperand {
   const void* pointer;
   std::int64_t rows, columns, ld, stride;
   DType type;
+  std::int64_t batch;  // matrices
 };
 
 [[noreturn]] void refuse(const std::string& message) {
@@ -52,17 +54,17 @@ void check_leading_dimension(const GivenOperand& x, const char* letters) {
            x.name + ", which has " + number(x.columns) + " elements as stored");
 }
 
-void check_stride(const GivenOperand& x, std::int64_t batch) {
-  if (batch > 1 && x.stride < 0)
+void check_stride(const GivenOperand& x) {
+  if (x.batch > 1 && x.stride < 0)
     refuse("the batch stride of " + std::string(x.name) + " is " + number(x.stride) +
            "; strides are 0 or more");
 }
 
-StridedArray elements_of(const GivenOperand& x, std::int64_t batch) {
+StridedArray elements_of(const GivenOperand& x) {
   StridedArray elements;
   elements.data = x.pointer;
   elements.element_bytes = bytes_of(x.type);
-  elements.add(batch, x.stride);
+  elements.add(x.batch, x.stride);
   elements.add(x.rows, x.ld);
   elements.add(x.columns, 1);
   return elements;
@@ -70,14 +72,14 @@ StridedArray elements_of(const GivenOperand& x, std::int64_t batch) {
 
 /// Requires that matrices of C follow one another, or lie next to each other in the rows of a wider
 /// matrix.
-void check_batches_of_c(const GivenOperand& c, std::int64_t batch) {
-  if (batch > 1 && !has_distinct_elements(elements_of(c, batch)))
+void check_batches_of_c(const GivenOperand& c) {
+  if (c.batch > 1 && !has_distinct_elements(elements_of(c)))
     refuse("the batch stride of C is " + number(c.stride) + ", so that matrices of " +
            number(c.rows) + " rows with ldc = " + number(c.ld) + " overlap one another");
 }
 
 /// The address range of a matrix.
-Range check_pointer(const GivenOperand& x, std::int64_t batch) {
+Range check_pointer(const GivenOperand& x) {
   const auto address = reinterpret_cast<std::uintptr_t>(x.pointer);
   const auto element = static_cast<std::uint64_t>(bytes_of(x.type));
   if (!x.pointer) refuse(std::string(x.name) + " is a null pointer, but it would be touched");
@@ -85,13 +87,13 @@ Range check_pointer(const GivenOperand& x, std::int64_t batch) {
     refuse("the address of " + std::string(x.name) + " is not a multiple of its " +
            number(bytes_of(x.type)) + "-byte elements: it is off by " +
            std::to_string(address % element));
-  const std::optional<std::int64_t> bytes = span_bytes(x, batch);
+  const std::optional<std::int64_t> bytes = span_bytes(x, x.batch);
   std::uint64_t end = 0;
   if (!bytes ||
       __builtin_add_overflow(std::uint64_t{address}, static_cast<std::uint64_t>(*bytes), &end))
     refuse("the extent of " + std::string(x.name) + " passes the address space: " + number(x.rows) +
            " rows with a leading dimension of " + number(x.ld) + " elements, batch " +
-           number(batch));
+           number(x.batch));
   return {address, end};
 }
 
@@ -143,20 +145,20 @@ void check_whole(const char* name, const void* on_device, double value) {
 
 GivenOperand operand_a(const Problem& p, const Call& call) {
   const bool t = p.a.transposed;
-  return {"A", call.a, t ? p.k : p.m, t ? p.m : p.k, call.lda, call.stride_a, p.a.type};
+  return {"A",      call.a,        t ? p.k : p.m, t ? p.m : p.k,
+          call.lda, call.stride_a, p.a.type,      row_matrices(p)};
 }
 GivenOperand operand_b(const Problem& p, const Call& call) {
   const bool t = p.b.transposed;
-  return {"B", call.b, t ? p.n : p.k, t ? p.k : p.n, call.ldb, call.stride_b, p.b.type};
+  return {"B", call.b, t ? p.n : p.k, t ? p.k : p.n, call.ldb, call.stride_b, p.b.type, p.batch};
 }
 GivenOperand operand_c(const Problem& p, const Call& call) {
-  return {"C", call.c, p.m, p.n, call.ldc, call.stride_c, p.c.type};
+  return {"C", call.c, p.m, p.n, call.ldc, call.stride_c, p.c.type, row_matrices(p)};
 }
 
 /// A product that cannot use the packed operand reads the original, so both must be the same
 /// matrix.
-void check_packed(const GivenOperand& x, const PackedOperand* packed, StepRole role,
-                  std::int64_t batch) {
+void check_packed(const GivenOperand& x, const PackedOperand* packed, StepRole role) {
   if (!packed) return;
   const std::string name = x.name;
   const PackedOperand::Contents* contents = packed->contents();
@@ -172,7 +174,7 @@ void check_packed(const GivenOperand& x, const PackedOperand* packed, StepRole r
     refuse("the packed " + name + " is of " + std::string(to_string(contents->type)) +
            "; this product is of " + std::string(to_string(x.type)));
   if (contents->original != x.pointer || contents->ld != x.ld ||
-      (batch > 1 && contents->stride != x.stride))
+      (x.batch > 1 && contents->stride != x.stride))
     refuse("the packed " + name + " was made of another matrix: address, leading dimension (" +
            number(contents->ld) + ") and batch stride (" + number(contents->stride) +
            ") must be those of the call's " + name + " (" + number(x.ld) + " and " +
@@ -181,13 +183,13 @@ void check_packed(const GivenOperand& x, const PackedOperand* packed, StepRole r
 
 /// The alignment of an operand. An operand whose strides are too large for a tensor map counts as
 /// unaligned, so that plans copy it without a map.
-int alignment_of(const GivenOperand& x, std::int64_t batch) {
+int alignment_of(const GivenOperand& x) {
   const auto element = static_cast<std::uint64_t>(bytes_of(x.type));
-  if (x.ld >= kFarElements || (batch > 1 && x.stride >= kFarElements)) [[unlikely]]
+  if (x.ld >= kFarElements || (x.batch > 1 && x.stride >= kFarElements)) [[unlikely]]
     return bytes_of(x.type);
   return common_alignment({reinterpret_cast<std::uintptr_t>(x.pointer),
                            static_cast<std::uint64_t>(x.ld) * element,
-                           batch > 1 ? static_cast<std::uint64_t>(x.stride) * element : 0});
+                           x.batch > 1 ? static_cast<std::uint64_t>(x.stride) * element : 0});
 }
 
 /// "operand 1 of the epilogue "...""
@@ -209,27 +211,26 @@ GivenOperand epilogue_operand(const Problem& p, const EpilogueSlot& slot,
           columns,
           matrix ? given.ld : columns,
           given.stride,
-          type_of(slot, p.c.type)};
+          type_of(slot, p.c.type),
+          matrix || slot.over == EpilogueOver::rows ? row_matrices(p) : p.batch};
 }
 
 /// Whether an operand that is read is C itself, element by element: each is read before it is
 /// written.
-bool is_c(const GivenOperand& x, const GivenOperand& c, std::int64_t batch) {
+bool is_c(const GivenOperand& x, const GivenOperand& c) {
   return x.pointer == c.pointer && x.type == c.type && x.rows == c.rows && x.columns == c.columns &&
-         x.ld == c.ld && (batch == 1 || x.stride == c.stride);
+         x.ld == c.ld && (c.batch == 1 || x.stride == c.stride);
 }
 
 /// The address range of an operand of the epilogue; empty for a scalar by value.
-Range check_epilogue_operand(const Problem& problem, const EpilogueSlot& form,
-                             const GivenOperand& x) {
+Range check_epilogue_operand(const EpilogueSlot& form, const GivenOperand& x) {
   if (form.over == EpilogueOver::all && !x.pointer) return {};
   if (x.ld < x.columns)
     refuse("the leading dimension of " + std::string(x.name) + " is " + number(x.ld) +
            ", shorter than a row of " + number(x.columns) + " elements");
-  check_stride(x, problem.batch);
-  const Range range = check_pointer(x, problem.batch);
-  if (form.use != EpilogueUse::read && problem.batch > 1 &&
-      !has_distinct_elements(elements_of(x, problem.batch)))
+  check_stride(x);
+  const Range range = check_pointer(x);
+  if (form.use != EpilogueUse::read && x.batch > 1 && !has_distinct_elements(elements_of(x)))
     refuse("the batch stride of " + std::string(x.name) + " is " + number(x.stride) +
            ", so that what different products write overlaps");
   return range;
@@ -245,24 +246,22 @@ void check_epilogue_named(const Problem& problem, const Call& call, const GivenO
     const EpilogueSlot& form = problem.epilogue->operands[slot];
     if (problem.m == 0 && form.use != EpilogueUse::summed) continue;  // not touched
     given[slot] = epilogue_operand(problem, form, call.operands[slot], names[slot].c_str());
-    ranges[slot] = check_epilogue_operand(problem, form, given[slot]);
+    ranges[slot] = check_epilogue_operand(form, given[slot]);
   }
   const auto overlap = [&](const GivenOperand& x, const Range& of_x, const GivenOperand& y,
                            const Range& of_y) {
-    if (intersect(of_x, of_y) &&
-        share_elements(elements_of(x, problem.batch), elements_of(y, problem.batch)))
+    if (intersect(of_x, of_y) && share_elements(elements_of(x), elements_of(y)))
       refuse(std::string(x.name) + " overlaps " + y.name +
              ": they share elements, or may, and one of them is written");
   };
   for (std::size_t slot = 0; slot < count; ++slot) {
     const bool writes = problem.epilogue->operands[slot].use != EpilogueUse::read;
     if (!problem.pointers && !is_empty(problem)) {
-      const Range of_c = check_pointer(c, problem.batch);
-      if (writes || !is_c(given[slot], c, problem.batch))
-        overlap(given[slot], ranges[slot], c, of_c);
+      const Range of_c = check_pointer(c);
+      if (writes || !is_c(given[slot], c)) overlap(given[slot], ranges[slot], c, of_c);
       for (const GivenOperand* read : {&a, &b})
         if (writes && reads_operands(problem, call))
-          overlap(given[slot], ranges[slot], *read, check_pointer(*read, problem.batch));
+          overlap(given[slot], ranges[slot], *read, check_pointer(*read));
     }
     for (std::size_t other = 0; writes && other < count; ++other)
       if (other != slot) overlap(given[slot], ranges[slot], given[other], ranges[other]);
@@ -287,7 +286,46 @@ void check_epilogue(const Problem& problem, const Call& call, const GivenOperand
   check_epilogue_named(problem, call, a, b, c, names);
 }
 
+void check_grouped_problem(const Problem& problem) {
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  if (problem.m > most || problem.batch > most)
+    refuse("m = " + number(problem.m) + " and batch = " + number(problem.batch) +
+           " of a grouped product; each is at most 2^31 - 1, as the numbers in group_rows");
+  if (problem.pointers)
+    throw Error(ErrorKind::unsupported, "a grouped product by pointers; give strides");
+  if (problem.epilogue)
+    for (const EpilogueSlot& slot : problem.epilogue->operands)
+      if (slot.use == EpilogueUse::summed)
+        throw Error(ErrorKind::unsupported, "the sum over rows in the epilogue \"" +
+                                                epilogue_text(problem) + "\" of a grouped product");
+}
+
+void check_groups(const Problem& problem, const Call& call) {
+  if (!is_grouped(problem))
+    refuse("the call has group_rows, and the problem is not grouped: set Problem::grouping");
+  if (is_empty(problem)) return;
+  if (!call.group_rows)
+    refuse("group_rows is a null pointer; a grouped product reads " + number(problem.batch) +
+           " numbers there, in device memory");
+  if (reinterpret_cast<std::uintptr_t>(call.group_rows) % sizeof(std::int32_t) != 0)
+    refuse("the address of group_rows is not a multiple of 4 bytes");
+}
+
 }  // namespace
+
+void check_group_rows(const Problem& problem, const Call& call) {
+  if (is_empty(problem)) return;
+  for (std::int64_t i = 0; i < problem.batch; ++i) {
+    const std::int64_t value = call.group_rows[i];
+    if (value < 0 || value > problem.m)
+      refuse("group_rows[" + number(i) + "] is " + number(value) +
+             "; it is 0 to m = " + number(problem.m));
+    if (problem.grouping == Grouping::rows && i > 0 && value < call.group_rows[i - 1])
+      refuse("group_rows[" + number(i) + "] is " + number(value) + ", less than group_rows[" +
+             number(i - 1) + "], " + number(call.group_rows[i - 1]) +
+             "; the ends of the products' rows ascend");
+  }
+}
 
 bool is_empty(const Problem& problem) {
   return problem.m == 0 || problem.n == 0 || problem.batch == 0;
@@ -327,6 +365,8 @@ void check_problem(const Problem& problem) {
   check("n", problem.n);
   check("k", problem.k);
   check("batch", problem.batch);
+  if (is_grouped(problem)) [[unlikely]]
+    check_grouped_problem(problem);
 }
 
 void check_alignment(const Problem& problem) {
@@ -351,8 +391,8 @@ void check_operand(const Problem& problem, const Call& call, StepRole role) {
   const GivenOperand x = is_a ? operand_a(problem, call) : operand_b(problem, call);
   check_problem(problem);
   check_leading_dimension(x, is_a ? "a" : "b");
-  check_stride(x, problem.batch);
-  if (x.rows > 0 && x.columns > 0 && problem.batch > 0) check_pointer(x, problem.batch);
+  check_stride(x);
+  if (x.rows > 0 && x.columns > 0 && problem.batch > 0) check_pointer(x);
 }
 
 void check_call(const Problem& problem, const Call& call) {
@@ -363,15 +403,17 @@ void check_call(const Problem& problem, const Call& call) {
   check_leading_dimension(b, "b");
   check_leading_dimension(c, "c");
   if (!problem.pointers) {
-    check_stride(a, problem.batch);
-    check_stride(b, problem.batch);
-    check_stride(c, problem.batch);
+    check_stride(a);
+    check_stride(b);
+    check_stride(c);
   }
   if (problem.epilogue || !call.operands.empty()) [[unlikely]]
     check_epilogue(problem, call, a, b, c);
+  if (is_grouped(problem) || call.group_rows) [[unlikely]]
+    check_groups(problem, call);
   if (is_empty(problem)) return;
 
-  if (!problem.pointers) check_batches_of_c(c, problem.batch);
+  if (!problem.pointers) check_batches_of_c(c);
   if (problem.accumulator == DType::i32) {
     check_whole("alpha", call.alpha_device, call.alpha);
     check_whole("beta", call.beta_device, call.beta);
@@ -379,13 +421,13 @@ void check_call(const Problem& problem, const Call& call) {
   check_scalar("alpha", call.alpha_device, problem.accumulator);
   check_scalar("beta", call.beta_device, problem.accumulator);
   if (problem.pointers) return check_by_pointers(a, b, c, problem, call);
-  const Range written = check_pointer(c, problem.batch);
+  const Range written = check_pointer(c);
   if (!reads_operands(problem, call)) return;
-  check_packed(a, call.packed_a, StepRole::pack_a, problem.batch);
-  check_packed(b, call.packed_b, StepRole::pack_b, problem.batch);
+  check_packed(a, call.packed_a, StepRole::pack_a);
+  check_packed(b, call.packed_b, StepRole::pack_b);
   for (const GivenOperand* read : {&a, &b})
-    if (intersect(written, check_pointer(*read, problem.batch)) &&
-        share_elements(elements_of(c, problem.batch), elements_of(*read, problem.batch)))
+    if (intersect(written, check_pointer(*read)) &&
+        share_elements(elements_of(c), elements_of(*read)))
       refuse("C overlaps " + std::string(read->name) +
              ": they share elements, or may; C must share no element with A or B");
 }
@@ -405,15 +447,19 @@ Alignment alignment_by_pointers(const Problem& problem, const Call& call) {
 
 bool is_far(const Problem& problem, const Call& call) {
   const std::int64_t rows = call.lda | call.ldb | call.ldc;
-  const bool strides = problem.batch > 1 && !problem.pointers;
-  return (strides ? rows | call.stride_a | call.stride_b | call.stride_c : rows) >= kFarElements;
+  if (problem.batch == 1 || problem.pointers) return rows >= kFarElements;
+  const std::int64_t of_rows =
+      problem.grouping == Grouping::rows ? 0 : call.stride_a | call.stride_c;
+  return (rows | call.stride_b | of_rows) >= kFarElements;
 }
 
 Alignment call_alignment(const Problem& problem, const Call& call) {
   if (problem.pointers) return alignment_by_pointers(problem, call);
-  return {alignment_of(operand_a(problem, call), problem.batch),
-          alignment_of(operand_b(problem, call), problem.batch),
-          alignment_of(operand_c(problem, call), problem.batch)};
+  Alignment alignment{alignment_of(operand_a(problem, call)),
+                      alignment_of(operand_b(problem, call)),
+                      alignment_of(operand_c(problem, call))};
+  if (rows_begin_anywhere(problem)) alignment.a = bytes_of(problem.a.type);
+  return alignment;
 }
 
 }  // namespace tilewise

@@ -34,6 +34,10 @@ void check_alignment(const Problem& problem);
 /// not the pointers in them, which are in device memory.
 void check_call(const Problem& problem, const Call& call);
 
+/// Checks the numbers in Call::group_rows of a grouped problem where the host can read them: each
+/// is 0 to m, and the ends of products' rows ascend. Throws Error(invalid_argument) with the value.
+void check_group_rows(const Problem& problem, const Call& call);
+
 /// The same checks for one operand that is to be packed.
 void check_operand(const Problem& problem, const Call& call, StepRole role);
 

@@ -35,7 +35,7 @@ std::vector<int> features_of(const Candidate& candidate, const Problem& p, const
   const auto size = [](std::int64_t value) {
     return eighths(static_cast<double>(std::max<std::int64_t>(value, 1)));
   };
-  std::vector<int> features = {size(p.m),
+  std::vector<int> features = {eighths(std::max(mean_rows(p), 1.0)),
                                size(p.n),
                                size(p.k),
                                size(p.batch),

@@ -435,6 +435,8 @@ void Executable::fill_field(const Patch& patch, const Call& call, const Memory& 
       const MapStrides strides{bytes_of(recipe.type, row), bytes_of(recipe.type, batch)};
       return encode_cached(*device_, recipe, map_owner_, patch.value, base, strides, field);
     }
+    case Kind::group_rows:
+      return store(field, call.group_rows);
     case Kind::operand:
       return store(field, epilogue_operand({patch.kind, patch.value}, call).data);
     case Kind::operand_ld:

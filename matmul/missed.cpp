@@ -37,7 +37,9 @@ std::string first_line(int descriptor) {
 
 }  // namespace
 
-std::string missed_heading() { return std::string(kOldest) + ",epilogue,order"; }
+std::string missed_heading() {
+  return std::string(kOldest) + ",epilogue,order,grouped,distribution";
+}
 
 std::string missed_line(const Problem& problem) {
   std::string line(to_string(layout_of(problem)));
@@ -50,7 +52,10 @@ std::string missed_line(const Problem& problem) {
   line += "," + std::to_string(problem.batch) + "," + std::to_string(align.a) + "/" +
           std::to_string(align.b) + "/" + std::to_string(align.c) + ",";
   if (problem.epilogue) line += '"' + epilogue_text(problem) + '"';
-  return line + "," + order_text(problem);
+  line += "," + order_text(problem) + ",";
+  if (!is_grouped(problem)) return line + ",";
+  return line + std::string(to_string(problem.grouping)) + "," +
+         std::string(to_string(problem.distribution));
 }
 
 std::string MissedProblems::add(const Problem& problem) {
@@ -78,7 +83,8 @@ std::string MissedProblems::append(std::string line) const {
     for (auto left = std::count(heading.begin() + std::ssize(known), heading.end(), ','); left > 0;
          --left) {
       if (line.back() != ',')
-        return "its heading lacks the columns epilogue and order; move or delete it";
+        return "its heading lacks the columns " + heading.substr(known.size() + 1) +
+               "; move or delete it";
       line.pop_back();
     }
   const std::string text = (status.st_size == 0 ? heading + "\n" : "") + line + "\n";

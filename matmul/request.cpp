@@ -114,7 +114,7 @@ Normalized::Normalized(const Problem& problem, const Call& call) : request(probl
 /// columns if A is shared. Packed operands are of the batch, so such a call is not folded.
 void Normalized::fold(const Call& call) {
   const Problem& batch = request.problem;
-  if (batch.pointers || request.far || call.packed_a || call.packed_b) return;
+  if (batch.pointers || is_grouped(batch) || request.far || call.packed_a || call.packed_b) return;
   std::int64_t m = batch.m, n = batch.n;
   bool apart = false;
   if (call.stride_b == 0 && !__builtin_mul_overflow(batch.m, batch.batch, &m) &&

@@ -48,6 +48,7 @@ std::string short_text(const Problem& problem) {
   std::string text = std::string(to_string(layout_of(problem))) + " " + size_text(problem) + " " +
                      kind_text(problem);
   if (problem.batch != 1) text += " batch " + std::to_string(problem.batch);
+  if (is_grouped(problem)) text += " grouped by " + grouping_text(problem);
   if (problem.epilogue) text += " with the epilogue " + epilogue_text(problem);
   if (problem.order) text += " in the order " + order_text(problem);
   return text;
@@ -339,7 +340,12 @@ Resolution resolve_with_portfolio(const Resolver& stored,
 // Expected times of stored candidates, and the choice among them ----------------------------------
 
 LogSizes::LogSizes(const Problem& problem)
-    : sizes{log_of(problem.m), log_of(problem.n), log_of(problem.k), log_of(problem.batch)},
+    : sizes{std::log2(std::max(mean_rows(problem), 1.0)), log_of(problem.n), log_of(problem.k),
+            log_of(problem.batch),
+            is_grouped(problem)
+                ? std::log2(
+                      std::max(double(most_rows(problem)) / std::max(mean_rows(problem), 1.0), 1.0))
+                : 0},
       alignments{log_of(problem.a.alignment), log_of(problem.b.alignment),
                  log_of(problem.c.alignment)} {}
 

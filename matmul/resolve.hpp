@@ -32,7 +32,8 @@ struct LogSizes {
   double distance(const LogSizes& other) const;  ///< distance_between() the problems
   double alignment_gap(const LogSizes& other) const;
 
-  std::array<double, 4> sizes;  ///< m, n, k, batch
+  /// Rows of a product on average, n, k, batch, and how many times as many rows the largest has.
+  std::array<double, 5> sizes;
   std::array<double, 3> alignments;
 };
 

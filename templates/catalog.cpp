@@ -10,7 +10,33 @@ namespace {
 
 constexpr std::size_t kMostRows = 64;  // reserved, so that pointers to rows stay valid
 
-KernelTemplate with_order_constraint(KernelTemplate made) {
+/// Adds the conditions of problems that only some have.
+KernelTemplate with_conditions(KernelTemplate made) {
+  std::vector<std::string> one, zero;
+  for (const Parameter& parameter : made.parameters) {
+    if (parameter.name == "SPLIT_K") one.push_back(parameter.name);
+    if (parameter.name == "STREAM_K" || parameter.name == made.specialises)
+      zero.push_back(parameter.name);
+  }
+  std::vector<std::string> reads = one;
+  reads.insert(reads.end(), zero.begin(), zero.end());
+  if (!made.grouped)
+    made.supports = [supports = made.supports](const Problem& problem, const DeviceInfo& device) {
+      return !is_grouped(problem) && supports(problem, device);
+    };
+  made.constraints.push_back(
+      {"grouped", reads,
+       "k has one part and sizes are no constants, where the products of a batch have different "
+       "numbers of rows",
+       [one, zero](const ConstraintInput& in) {
+         const auto is = [&](int value) {
+           return
+               [&in, value](const std::string& name) { return in.configuration.at(name) == value; };
+         };
+         return !is_grouped(in.problem) || (std::all_of(one.begin(), one.end(), is(1)) &&
+                                            std::all_of(zero.begin(), zero.end(), is(0)));
+       },
+       false, is_grouped});
   made.constraints.push_back(
       {"sum_order", made.sum_order_reads,
        "the products of an element of C are added in the order that the problem asks for",
@@ -18,7 +44,7 @@ KernelTemplate with_order_constraint(KernelTemplate made) {
          return !in.problem.order ||
                 order_of(in.problem, in.configuration, in.device) == *in.problem.order;
        },
-       false, true});
+       false, [](const Problem& problem) { return problem.order != nullptr; }});
   return made;
 }
 
@@ -26,7 +52,7 @@ std::vector<KernelTemplate>& rows() {
   static std::vector<KernelTemplate> all = [] {
     std::vector<KernelTemplate> made;
     made.reserve(kMostRows);
-#define TILEWISE_ADD(name) made.push_back(with_order_constraint(name##_template()));
+#define TILEWISE_ADD(name) made.push_back(with_conditions(name##_template()));
     TILEWISE_FAMILIES(TILEWISE_ADD)
 #undef TILEWISE_ADD
     return made;
@@ -45,7 +71,7 @@ void add_template(KernelTemplate added) {
   if (rows().size() == kMostRows)
     throw Error(ErrorKind::invalid_argument,
                 "the catalog has at most " + std::to_string(kMostRows) + " kernel templates");
-  rows().push_back(with_order_constraint(std::move(added)));
+  rows().push_back(with_conditions(std::move(added)));
 }
 
 const KernelTemplate& find_template(std::string_view name) {

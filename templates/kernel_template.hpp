@@ -49,8 +49,9 @@ struct Constraint {
   std::function<bool(const ConstraintInput&)> holds;
   /// Concerns speed only: the search obeys it; stored winners and defaults need not meet it.
   bool for_search_only = false;
-  /// Holds for a problem without an order of sums: the draws of a search do not depend on it then.
-  bool for_orders_only = false;
+  /// Problems that it concerns; null: all. It holds for all others, and the draws of their searches
+  /// do not depend on it.
+  bool (*concerns)(const Problem&) = nullptr;
 };
 
 /// A product's use of the stages of shared memory that TMA fills.
@@ -84,6 +85,9 @@ struct KernelTemplate {
   std::function<Configuration(const Problem&, const DeviceInfo&)> default_configuration;
   /// m, n and k are constants of the kernel in every configuration: an image serves one size.
   bool size_specialised = false;
+  /// Whether it computes grouped products. The catalog adds the constraint that these have k in one
+  /// part and no constant sizes; without it, that the family does not support them.
+  bool grouped = true;
   /// The parameter whose value 1 makes sizes constants of the kernel, and 0 does not; empty: none.
   std::string specialises = {};
   /// Parameters that follow from the size, and are arguments of the kernel as long as the plan's

@@ -24,6 +24,10 @@ inline constexpr DType kLast<DType>{kDTypes - 1};
 template <>
 inline constexpr MathMode kLast<MathMode> = MathMode::fast;
 template <>
+inline constexpr Grouping kLast<Grouping> = Grouping::counts;
+template <>
+inline constexpr Distribution kLast<Distribution> = Distribution::one_hot;
+template <>
 inline constexpr Outcome kLast<Outcome> = Outcome::timeout;
 template <>
 inline constexpr Origin kLast<Origin> = Origin::shipped;

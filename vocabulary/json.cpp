@@ -289,6 +289,7 @@ void write(Writer& out, const Problem& x) {
   out("align", alignment_of(x));
   if (x.epilogue) out("epilogue", to_string(*x.epilogue));
   if (x.order) out("order", order_text(x));
+  if (is_grouped(x)) out("grouped", grouping_text(x));
 }
 
 void read(const Reader& in, Problem& out) {
@@ -305,11 +306,13 @@ void read(const Reader& in, Problem& out) {
   in("math", out.math);
   in("batch", batch);
   in("align", alignment);
-  std::string epilogue, order;
+  std::string epilogue, order, grouped;
   in("epilogue", epilogue);
   out.epilogue = interned(epilogue);
   in("order", order);
   set_order(out, order);
+  in("grouped", grouped);
+  set_grouping(out, grouped);
   set_layout(out, layout);
   set_alignment(out, alignment);
   out.a.type = types[0];

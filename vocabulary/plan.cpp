@@ -12,7 +12,7 @@ constexpr std::array<std::string_view, 5> kRoles{"pack_a", "pack_b", "pack_both"
                                                  "reduce"};
 
 // In the order of Argument::Kind.
-constexpr std::array<std::string_view, 23> kKinds{"a",
+constexpr std::array<std::string_view, 24> kKinds{"a",
                                                   "b",
                                                   "c",
                                                   "workspace",
@@ -31,6 +31,7 @@ constexpr std::array<std::string_view, 23> kKinds{"a",
                                                   "alpha_device",
                                                   "beta_device",
                                                   "tensor_map",
+                                                  "group_rows",
                                                   "operand",
                                                   "operand_ld",
                                                   "operand_stride",

@@ -63,6 +63,7 @@ struct Argument {
     alpha_device,
     beta_device,  ///< pointer, or null when the host value applies
     tensor_map,   ///< value = index into Plan::tensor_maps
+    group_rows,   ///< the call's pointer
     operand,
     operand_ld,
     operand_stride,

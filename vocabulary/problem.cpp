@@ -130,6 +130,9 @@ std::string to_string(const Problem& problem) {
                      types_text(problem) + " " + std::string(to_string(problem.math));
   if (problem.batch != 1) text += " batch " + std::to_string(problem.batch);
   if (problem.pointers) text += " by pointers";
+  if (is_grouped(problem))
+    text += " grouped by " + std::string(to_string(problem.grouping)) + ", " +
+            std::string(to_string(problem.distribution));
   text += " align " + std::to_string(problem.a.alignment) + "," +
           std::to_string(problem.b.alignment) + "," + std::to_string(problem.c.alignment);
   if (problem.epilogue) text += " epilogue \"" + to_string(*problem.epilogue) + '"';
@@ -139,29 +142,33 @@ std::string to_string(const Problem& problem) {
 
 double flops_of(const Problem& problem) {
   return 2.0 * static_cast<double>(problem.m) * static_cast<double>(problem.n) *
-         static_cast<double>(problem.k) * static_cast<double>(problem.batch);
+         static_cast<double>(problem.k) * static_cast<double>(row_matrices(problem));
 }
 
 double epilogue_bytes(const Problem& problem) {
   if (!problem.epilogue) return 0;
   const auto m = static_cast<double>(problem.m), n = static_cast<double>(problem.n);
   double bits = 0;
+  const auto products = static_cast<double>(problem.batch),
+             matrices = static_cast<double>(row_matrices(problem));
   for (const EpilogueSlot& slot : problem.epilogue->operands) {
     const bool by_row = slot.over == EpilogueOver::elements || slot.over == EpilogueOver::rows,
                by_column =
                    slot.over == EpilogueOver::elements || slot.over == EpilogueOver::columns;
-    bits += (by_row ? m : 1) * (by_column ? n : 1) * bits_of(type_of(slot, problem.c.type));
+    bits += (by_row ? m * matrices : products) * (by_column ? n : 1) *
+            bits_of(type_of(slot, problem.c.type));
   }
-  return static_cast<double>(problem.batch) * bits / 8;
+  return bits / 8;
 }
 
 double operand_bytes(const Problem& problem) {
   const auto m = static_cast<double>(problem.m);
   const auto n = static_cast<double>(problem.n);
   const auto k = static_cast<double>(problem.k);
-  return static_cast<double>(problem.batch) *
-             (m * k * bits_of(problem.a.type) + k * n * bits_of(problem.b.type) +
-              m * n * bits_of(problem.c.type)) /
+  const auto products = static_cast<double>(problem.batch),
+             matrices = static_cast<double>(row_matrices(problem));
+  return (matrices * m * (k * bits_of(problem.a.type) + n * bits_of(problem.c.type)) +
+          products * k * n * bits_of(problem.b.type)) /
              8 +
          epilogue_bytes(problem);
 }
@@ -183,8 +190,9 @@ Alignment natural_alignment(const Problem& problem) {
   const auto aligned = [](std::int64_t ld, DType type) {
     return common_alignment({static_cast<std::uint64_t>(bytes_of(type, ld))});
   };
-  return {aligned(min_lda(problem), problem.a.type), aligned(min_ldb(problem), problem.b.type),
-          aligned(min_ldc(problem), problem.c.type)};
+  return {rows_begin_anywhere(problem) ? bytes_of(problem.a.type)
+                                       : aligned(min_lda(problem), problem.a.type),
+          aligned(min_ldb(problem), problem.b.type), aligned(min_ldc(problem), problem.c.type)};
 }
 
 Problem typed_problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, DType operand,
@@ -221,7 +229,8 @@ std::size_t std::hash<tilewise::Problem>::operator()(const tilewise::Problem& p)
   mix(static_cast<std::uint64_t>(layout_of(p)) | static_cast<std::uint64_t>(p.a.type) << 8 |
       static_cast<std::uint64_t>(p.b.type) << 16 | static_cast<std::uint64_t>(p.c.type) << 24 |
       static_cast<std::uint64_t>(p.accumulator) << 32 | static_cast<std::uint64_t>(p.math) << 40 |
-      static_cast<std::uint64_t>(p.pointers) << 48);
+      static_cast<std::uint64_t>(p.pointers) << 48 | static_cast<std::uint64_t>(p.grouping) << 49 |
+      static_cast<std::uint64_t>(p.distribution) << 51);
   if (p.epilogue) mix(reinterpret_cast<std::uintptr_t>(p.epilogue));
   if (p.order) mix(reinterpret_cast<std::uintptr_t>(p.order));
   mix(static_cast<std::uint64_t>(p.a.alignment) | static_cast<std::uint64_t>(p.b.alignment) << 16 |

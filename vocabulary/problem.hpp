@@ -22,6 +22,50 @@ std::string variant_text(const Problem& problem);
 /// Throws Error(invalid_argument) for a text that this version does not know.
 void set_variant(Problem& problem, std::string_view variant);
 
+/// "rows even"; empty for a problem that is not grouped.
+std::string grouping_text(const Problem& problem);
+/// Throws Error(invalid_argument) for another text.
+void set_grouping(Problem& problem, std::string_view text);
+
+/// A call's group_rows of a grouped problem, by its distribution. Of Grouping::counts half of all
+/// rows count.
+std::vector<std::int32_t> group_rows_of(const Problem& problem);
+/// Whether the first row of a product is any column of A as stored, so that it has the alignment of
+/// one element.
+inline bool rows_begin_anywhere(const Problem& problem) {
+  return problem.grouping == Grouping::rows && problem.a.transposed;
+}
+
+/// Rows of each product by these numbers, as the device understands them (Call::group_rows).
+struct RowRange {
+  std::int64_t begin = 0, end = 0;  ///< of A and C
+};
+std::vector<RowRange> row_ranges(const Problem& problem, const std::int32_t* group_rows);
+
+/// The rows of all matrices of A (and C), numbered through: which product has a row. Of a grouped
+/// problem by its distribution.
+class ProductRows {
+ public:
+  explicit ProductRows(const Problem& problem);
+  std::int64_t product_of(std::int64_t row) const;
+  /// The rows of a product.
+  RowRange of(std::int64_t product) const;
+
+ private:
+  std::int64_t m_;
+  std::vector<RowRange> ranges_;  // of products whose rows follow one another
+};
+
+/// Rows of a product on average.
+double mean_rows(const Problem& problem);
+/// Rows of the product that has most by the problem's distribution; m if it is not grouped.
+std::int64_t most_rows(const Problem& problem);
+
+/// Tile rows of all products, of `tile` rows each: of a grouped problem the most that there can be.
+std::int64_t row_tiles(const Problem& problem, std::int64_t tile);
+/// The same, of a grouped problem by its distribution.
+double expected_row_tiles(const Problem& problem, std::int64_t tile);
+
 /// Bytes of the epilogue's operands.
 double epilogue_bytes(const Problem& problem);
 

@@ -19,7 +19,15 @@ std::string kind_options(const Problem& problem) {
   if (problem.c.type != default_result(problem.a.type))
     options += option("out", to_string(problem.c.type));
   if (problem.math != MathMode::strict) options += option("math", to_string(problem.math));
-  if (problem.batch != 1) options += option("batch", std::to_string(problem.batch));
+  if (is_grouped(problem)) {
+    options += option("groups", std::to_string(problem.batch));
+    if (problem.grouping != Grouping::rows)
+      options += option("grouped", to_string(problem.grouping));
+    if (problem.distribution != Distribution::even)
+      options += option("distribution", to_string(problem.distribution));
+  } else if (problem.batch != 1) {
+    options += option("batch", std::to_string(problem.batch));
+  }
   if (problem.epilogue) options += option("epilogue", "'" + epilogue_text(problem) + "'");
   if (problem.order) options += option("order", order_text(problem));
   return options;
@@ -39,6 +47,7 @@ std::string table_text(const Problem& problem) {
   std::string text = std::string(to_string(layout_of(problem))) + " " + size_text(problem);
   if (const std::string kind = kind_text(problem); kind != "f32") text += " " + kind;
   if (problem.batch != 1) text += " batch " + std::to_string(problem.batch);
+  if (is_grouped(problem)) text += " grouped by " + grouping_text(problem);
   if (problem.epilogue) text += " epilogue " + epilogue_text(problem);
   if (problem.order) text += " order " + order_text(problem);
   return text;

@@ -107,6 +107,7 @@ Problem order_key(Problem problem) {
   problem.m = 1;
   problem.batch = 1;
   problem.pointers = false;
+  set_grouping(problem, "");
   problem.a.transposed = false;
   set_alignment(problem, {});
   problem.order = nullptr;

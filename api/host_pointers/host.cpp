@@ -95,7 +95,7 @@ bool reads_c(const Problem& problem, double beta) {
   return problem.accumulator == DType::f32 ? static_cast<float>(beta) != 0.0F : beta != 0.0;
 }
 
-void refuse_epilogue_and_order(const Problem& problem) {
+void refuse_what_needs_a_device(const Problem& problem) {
   if (problem.epilogue)
     throw Error(
         ErrorKind::unsupported,
@@ -105,6 +105,10 @@ void refuse_epilogue_and_order(const Problem& problem) {
     throw Error(ErrorKind::unsupported,
                 "a product on host pointers is not batch-invariant, since its tiles follow from "
                 "the memory that is free; call the product on device pointers");
+  if (is_grouped(problem))
+    throw Error(ErrorKind::unsupported,
+                "a grouped product on host pointers; copy the operands to the device, and call the "
+                "product on device pointers");
 }
 
 void check_host_call(const Problem& problem, const Call& call) {
@@ -112,7 +116,7 @@ void check_host_call(const Problem& problem, const Call& call) {
     throw Error(ErrorKind::invalid_argument,
                 "a product on host pointers takes neither alpha and beta on the device nor packed "
                 "operands nor a batch by pointers");
-  refuse_epilogue_and_order(problem);
+  refuse_what_needs_a_device(problem);
   check_call(problem, call);
 }
 
@@ -261,7 +265,7 @@ HostSplit Matmul::host_split(const Problem& problem, const Call& call) const try
   if (problem.pointers)
     throw Error(ErrorKind::invalid_argument,
                 "a batch by pointers is not a product on host pointers");
-  refuse_epilogue_and_order(problem);
+  refuse_what_needs_a_device(problem);
   if (is_empty(problem)) return {};
   const DeviceInfo& info = state_->serving.device().info();
   HostProducts& kept = state_->host_products;

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <sstream>
 
 #include "cli/common/kinds.hpp"
@@ -146,7 +147,14 @@ Problem kind_of(const ProblemOptions& options) {
   if (!find_product_kind(operand, c, math)) refuse_kind(operand, c, math);
   Problem problem;
   set_types(problem, operand, c, math);
-  problem.batch = options.batch;
+  problem.batch = options.groups > 0 ? options.groups : options.batch;
+  if (options.groups > 0) problem.grouping = Grouping::rows;
+  if (!options.grouped.empty())
+    problem.grouping = parsed_as("--grouped", options.grouped, parse_grouping);
+  if (options.groups > 0 && !is_grouped(problem))
+    refuse("--grouped none: --groups are grouped by rows or counts");
+  if (is_grouped(problem))
+    problem.distribution = parsed_as("--distribution", options.distribution, parse_distribution);
   return problem;
 }
 
@@ -180,6 +188,26 @@ void add_kind_options(CLI::App& app, ProblemOptions& options) {
       ->type_name("N")
       ->transform(whole_number(1))
       ->capture_default_str();
+  app.add_option(
+         "--groups", options.groups,
+         "Grouped products, as of a mixture of experts: so many share the rows of A and C, m "
+         "of each size, and each has a B (docs/grouped.md)")
+      ->type_name("N")
+      ->transform(whole_number(1))
+      ->excludes(app.get_option("--batch"));
+  app.add_option(
+         "--grouped", options.grouped,
+         "How: rows, the rows of all follow one another; counts, each has its own m rows, of "
+         "which the first ones count")
+      ->type_name("{rows,counts}")
+      ->needs(app.get_option("--groups"));
+  app.add_option(
+         "--distribution", options.distribution,
+         "Rows of a group that a search measures with: even; zipf, group i in proportion to "
+         "1 / i; one_hot, one has all. Any are computed")
+      ->type_name("{even,zipf,one_hot}")
+      ->needs(app.get_option("--groups"))
+      ->capture_default_str();
 }
 
 void add_problem_options(CLI::App& app, ProblemOptions& options, const std::string& sizes_default,
@@ -189,13 +217,18 @@ void add_problem_options(CLI::App& app, ProblemOptions& options, const std::stri
       add_list_option(app, "--sizes,--size", options.sizes,
                       "N or MxNxK, several with commas or several times: 1024,4096x64x512")
           ->type_name("SIZES");
-  app.add_option("--problems", options.list,
-                 "Instead of --sizes: a list of problems, CSV with a heading or JSON, with m, n, k "
-                 "and where they differ from these options layout, dtype, out, math, batch, align, "
-                 "epilogue, and a weight; - is standard input")
+  app.add_option(
+         "--problems", options.list,
+         "Instead of --sizes: a list of problems, CSV with a heading or JSON, with m, n, k "
+         "and where they differ from these options layout, dtype, out, math, batch, grouped, "
+         "distribution, align, epilogue, and a weight; - is standard input")
       ->type_name("FILE")
       ->excludes(sizes);
   add_kind_options(app, options);
+  add_list_option(app, "--rows", options.rows,
+                  "With --groups: rows of all groups together, instead of the sizes' m; a list")
+      ->type_name("ROWS")
+      ->needs(app.get_option("--groups"));
   if (with_accuracy)
     app.add_option("--accuracy", options.accuracy,
                    "Instead of --math: the fastest mode whose error bound, relative to |A||B|, is "
@@ -226,8 +259,9 @@ void add_problem_options(CLI::App& app, ProblemOptions& options, const std::stri
 void need_sizes(CLI::App& app) {
   app.parse_complete_callback([&app] {
     if (app.count("--sizes") + app.count("--problems") > 0) return;
-    for (const char* name : {"--layout", "--dtype", "--out", "--math", "--accuracy", "--batch",
-                             "--align", "--epilogue", "--order", "--invariant", "--stale"})
+    for (const char* name :
+         {"--layout", "--dtype", "--out", "--math", "--accuracy", "--batch", "--groups", "--align",
+          "--epilogue", "--order", "--invariant", "--stale"})
       if (const CLI::Option* option = app.get_option_no_throw(name); option && option->count() > 0)
         throw CLI::RequiresError(name, "--sizes or --problems");
   });
@@ -260,6 +294,26 @@ void refuse_kept_order(const ProblemOptions& options) {
         "--invariant` writes it");
 }
 
+namespace {
+
+/// The sizes with each of these m, a list with commas; unchanged without any.
+std::vector<Size> with_rows(const std::vector<Size>& sizes, const std::string& rows) {
+  if (rows.empty()) return sizes;
+  std::vector<Size> made;
+  for (const Size& size : sizes)
+    for (const std::string& item : split_list(rows)) {
+      const auto m = number_in<std::int64_t>(item);
+      if (!m || *m < 1 || *m > std::numeric_limits<std::int32_t>::max())
+        refuse("--rows: '" + item +
+               "' is not allowed; give numbers from 1 to 2^31 - 1, as in 1024,8192");
+      const Size with{*m, size.n, size.k};
+      if (std::find(made.begin(), made.end(), with) == made.end()) made.push_back(with);
+    }
+  return made;
+}
+
+}  // namespace
+
 std::vector<Problem> problems_of_sizes(const ProblemOptions& options) {
   const std::vector<Size> sizes = sizes_of(options.sizes);
   const std::vector<Layout> layouts = parse_layouts(options.layout);
@@ -273,7 +327,7 @@ std::vector<Problem> problems_of_sizes(const ProblemOptions& options) {
   });
   std::vector<Problem> problems;
   for (const Layout layout : layouts) {
-    for (const Size& size : sizes) {
+    for (const Size& size : with_rows(sizes, options.rows)) {
       set_layout(problem, layout);
       problem.m = size.m, problem.n = size.n, problem.k = size.k;
       set_alignment(problem, alignment_for(problem, options.align));

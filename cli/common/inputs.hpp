@@ -26,6 +26,10 @@ struct ProblemOptions {
   std::string math = "strict";
   std::optional<double> accuracy;
   std::int64_t batch = 1;
+  std::int64_t groups = 0;  ///< of a grouped product; 0: not grouped, but by `grouped`
+  std::string rows;         ///< of all groups; empty: the sizes' m
+  std::string grouped;      ///< Grouping; empty: rows if there are groups
+  std::string distribution = "even";
   std::string align = "auto";
   std::string epilogue;  ///< docs/epilogues.md; empty: none
   std::string order;     ///< set_order(); docs/invariance.md

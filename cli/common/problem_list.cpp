@@ -17,8 +17,8 @@ namespace tilewise::cli {
 namespace {
 
 constexpr const char* kColumns =
-    "m, n, k, layout, dtype, out, math, batch, align, epilogue, order, weight, calls, us, lda, "
-    "ldb, ldc";
+    "m, n, k, layout, dtype, out, math, batch, grouped, distribution, align, epilogue, order, "
+    "weight, calls, us, lda, ldb, ldc";
 
 /// The non-empty values of a row, by column.
 using Row = std::map<std::string, std::string>;
@@ -46,6 +46,7 @@ double number_of(const char* column, const std::string& text, bool may_be_0) {
 std::vector<WeightedProblem> problems_of_row(const Row& row, const ProblemOptions& defaults) {
   ProblemOptions options = defaults;
   options.list.clear();
+  options.rows.clear();
   const auto take = [&row](const char* column, std::string& value) {
     const auto found = row.find(column);
     if (found != row.end()) value = found->second;
@@ -71,6 +72,13 @@ std::vector<WeightedProblem> problems_of_row(const Row& row, const ProblemOption
     if (const std::string bad = whole_number(1)(batch); !bad.empty()) refuse_list("batch: " + bad);
     options.batch = number_in<std::int64_t>(batch).value();
   }
+  // A row's batch and grouping replace --groups.
+  if (row.contains("batch") || row.contains("grouped")) {
+    if (!row.contains("batch") && options.groups > 0) options.batch = options.groups;
+    options.groups = 0;
+  }
+  take("grouped", options.grouped);
+  take("distribution", options.distribution);
   WeightedProblem weighted;
   weighted.own_math = take("math", options.math);
   if (std::string calls; take("calls", calls)) weighted.calls = number_of("calls", calls, true);

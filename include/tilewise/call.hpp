@@ -53,6 +53,11 @@ struct Call {
   Stream stream = nullptr;
   const PackedOperand* packed_a = nullptr;
   const PackedOperand* packed_b = nullptr;
+  /// Device memory with a number for each product of a grouped problem (Grouping), which the host
+  /// does not read: so a CUDA graph can be replayed with other numbers. A number outside of 0 to m
+  /// counts as the nearest inside, an end before an earlier one as the end of no rows: no row
+  /// outside of C is ever written, and no row by two products.
+  const std::int32_t* group_rows = nullptr;
   /// Of the problem's epilogue, by slot; the array is read during the call only.
   std::span<const EpilogueOperand> operands = {};
   /// Device memory of the caller, which no one else uses until the product is done. A product that

@@ -78,7 +78,8 @@ struct EpilogueOperand {
   /// for C itself in place of a matrix with C's type, address, leading dimension and stride.
   const void* data = nullptr;
   std::int64_t ld = 0;
-  /// From the operand of one product of a batch to the next; 0: one for all.
+  /// From the operand of one product of a batch to the next; 0: one for all. Of products whose
+  /// rows follow one another (Grouping::rows), name[i] and name[i,j] have all m rows and no stride.
   std::int64_t stride = 0;
   double value = 0;  ///< of a scalar without `data`
 };

@@ -82,6 +82,21 @@ typedef enum tilewise_math TILEWISE_INT {
   TILEWISE_FAST = 3
 } tilewise_math;
 
+/* Whether the products of a batch have different numbers of rows, in device memory (Grouping in
+ * problem.hpp). */
+typedef enum tilewise_grouping TILEWISE_INT {
+  TILEWISE_NOT_GROUPED = 0,
+  TILEWISE_ROWS = 1,  /* A and C have the rows of all products one after another */
+  TILEWISE_COUNTS = 2 /* each product has an A and a C of m rows, of which the first ones count */
+} tilewise_grouping;
+
+/* How many rows the products of a group are expected to have; any numbers are computed. */
+typedef enum tilewise_distribution TILEWISE_INT {
+  TILEWISE_EVEN = 0,
+  TILEWISE_ZIPF = 1,
+  TILEWISE_ONE_HOT = 2
+} tilewise_distribution;
+
 /* An option that is on or off. */
 typedef enum tilewise_bool TILEWISE_INT {
   TILEWISE_DEFAULT = 0, /* the default of the option */
@@ -238,12 +253,15 @@ typedef struct tilewise_problem {
    * the batch, or what else the product has. */
   int32_t invariant;
   const tilewise_epilogue* epilogue; /* NULL: none */
+  /* Of a grouped product: `batch` is the number of products, m the rows of A and C. */
+  tilewise_grouping grouping;
+  tilewise_distribution distribution;
 } tilewise_problem;
 
 #define TILEWISE_PROBLEM_INIT                                                      \
   {                                                                                \
     sizeof(tilewise_problem), TILEWISE_NN, 0, 0, 0, 0, TILEWISE_F32, TILEWISE_F32, \
-        TILEWISE_STRICT, 0, 0, 0, 0, 0, NULL                                       \
+        TILEWISE_STRICT, 0, 0, 0, 0, 0, NULL, TILEWISE_NOT_GROUPED, TILEWISE_EVEN  \
   }
 
 /* One call of a problem. Matrix i of a batch is at a + i stride_a, or for a batch by pointers at
@@ -267,12 +285,16 @@ typedef struct tilewise_call {
   int64_t operand_count;
   void* workspace; /* NULL, or device memory for this product alone, aligned to 256 bytes, */
   int64_t workspace_bytes; /* which it uses where it needs a workspace and this suffices */
+  /* Of a grouped product, in device memory: the end of each product's rows (TILEWISE_ROWS), or
+   * their number (TILEWISE_COUNTS). The host does not read it. Numbers outside of 0 to m count as
+   * the nearest inside. */
+  const int32_t* group_rows;
 } tilewise_call;
 
 #define TILEWISE_CALL_INIT                                                                       \
   {                                                                                              \
     sizeof(tilewise_call), NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 1.0, 0.0, NULL, NULL, NULL, NULL, \
-        NULL, NULL, 0, NULL, 0                                                                   \
+        NULL, NULL, 0, NULL, 0, NULL                                                             \
   }
 
 /* Any product on device pointers, enqueued on the call's stream. TILEWISE_INVALID_ARGUMENT for an

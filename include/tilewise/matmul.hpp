@@ -183,6 +183,26 @@ class Matmul {
     (*this)(problem, call_of(a, lda, b, ldb, const_cast<R**>(c), ldc, alpha, beta, stream));
   }
 
+  /// Grouped products, as of a mixture of experts: product i multiplies the rows of A from ends[i -
+  /// 1] (0 for the first) to ends[i] - 1 by its own B, at b + i stride_b, and writes the same rows
+  /// of C. A and C have `rows` rows; rows behind the last end are neither read nor written. `ends`
+  /// is device memory that the host does not read (Call::group_rows): a CUDA graph with the product
+  /// can be replayed with other ends. `distribution` is what the kernel is chosen for.
+  template <Element T, Element R>
+  void grouped(Layout layout, std::int64_t rows, std::int64_t n, std::int64_t k, ScalarOf<T> alpha,
+               const T* a, std::int64_t lda, const T* b, std::int64_t ldb, std::int64_t stride_b,
+               ScalarOf<T> beta, R* c, std::int64_t ldc, const std::int32_t* ends,
+               std::int64_t groups, Stream stream = nullptr, MathMode math = MathMode::strict,
+               Distribution distribution = Distribution::even) {
+    Problem problem = typed_problem<T, R>(layout, rows, n, k, math, groups);
+    problem.grouping = Grouping::rows;
+    problem.distribution = distribution;
+    Call call = call_of(a, lda, b, ldb, c, ldc, alpha, beta, stream);
+    call.stride_b = stride_b;
+    call.group_rows = ends;
+    (*this)(problem, call);
+  }
+
   /// The general form: every type, batches, scalars in device memory, packed operands.
   /// The problem's alignment is ignored, because the call has its own; but with
   /// `problem.pointers` it is the caller's guarantee for all addresses in the arrays.

@@ -24,6 +24,33 @@ TILEWISE_API std::string_view to_string(Layout layout);
 /// Throws Error(invalid_argument) for any other name than nn, nt, tn, tt; the message lists them.
 TILEWISE_API Layout parse_layout(std::string_view name);
 
+/// Whether the products of a batch have different numbers of rows, which only the device knows
+/// ("grouped products", as of the experts of a mixture). `batch` is their number.
+enum class Grouping : std::uint8_t {
+  none,
+  /// A (m x k) and C (m x n) are one matrix each, with the rows of all products one after another.
+  /// Call::group_rows has the end of each product's rows. Rows behind the last end have no product.
+  rows,
+  /// Each product has an A and a C of m rows, of which the first Call::group_rows[i] count.
+  counts
+};
+TILEWISE_API std::string_view to_string(Grouping grouping);
+/// Throws Error(invalid_argument) for any other name than none, rows, counts; the message lists
+/// them.
+TILEWISE_API Grouping parse_grouping(std::string_view name);
+
+/// How many rows the products of a group are expected to have. A call computes any numbers of rows
+/// correctly; this one is tuned and chosen for.
+enum class Distribution : std::uint8_t {
+  even,    ///< all products the same
+  zipf,    ///< product i in proportion to 1 / (i + 1)
+  one_hot  ///< one product all rows
+};
+TILEWISE_API std::string_view to_string(Distribution distribution);
+/// Throws Error(invalid_argument) for any other name than even, zipf, one_hot; the message lists
+/// them.
+TILEWISE_API Distribution parse_distribution(std::string_view name);
+
 /// One matrix of a product as it is stored, without its address and its leading dimension.
 struct Operand {
   DType type = DType::f32;
@@ -55,7 +82,9 @@ struct Problem {
   /// Whether a call's a, b and c are arrays in device memory of `batch` pointers to matrices in
   /// device memory.
   bool pointers = false;
-  const EpilogueForm* epilogue = nullptr;  ///< set_epilogue()
+  Grouping grouping = Grouping::none;
+  Distribution distribution = Distribution::even;  ///< of a grouped problem
+  const EpilogueForm* epilogue = nullptr;          ///< set_epilogue()
   /// The order in which the products of an element of C are added: set_invariant(), set_order().
   /// Null: any order.
   const SumOrder* order = nullptr;
@@ -102,17 +131,24 @@ TILEWISE_API void set_order(Problem& problem, std::string_view text);
 /// The text of the problem's order; "" for any.
 TILEWISE_API std::string order_text(const Problem& problem);
 
+inline bool is_grouped(const Problem& problem) { return problem.grouping != Grouping::none; }
 /// Whether the problem is a batch, which a batched kernel serves.
-inline bool is_batched(const Problem& problem) { return problem.batch > 1 || problem.pointers; }
+inline bool is_batched(const Problem& problem) {
+  return problem.batch > 1 || problem.pointers || is_grouped(problem);
+}
+/// The number of matrices of A, and of C: one for each product, or one that has the rows of all.
+inline std::int64_t row_matrices(const Problem& problem) {
+  return problem.grouping == Grouping::rows ? 1 : problem.batch;
+}
 
 /// "1024x512x2048" (MxNxK).
 TILEWISE_API std::string size_text(const Problem& problem);
 /// One line for people: "nn 1024x512x2048 f32 strict align 16,16,16". Has the batch only if it is
-/// not 1, and "by pointers" for a batch by pointers; has the epilogue and the order if they are
-/// set.
+/// not 1, "by pointers" for a batch by pointers, and "grouped by rows, even" for a grouped one; has
+/// the epilogue and the order if they are set.
 TILEWISE_API std::string to_string(const Problem& problem);
 
-/// 2 m n k batch; a double, because it can exceed 2^63.
+/// 2 m n k batch, of grouped products those of all rows; a double, because it can exceed 2^63.
 TILEWISE_API double flops_of(const Problem& problem);
 /// Bytes of A, B, C and the operands of the epilogue with the smallest leading dimensions, as a
 /// double.

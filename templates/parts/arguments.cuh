@@ -1,6 +1,7 @@
 // The arguments of every multiply kernel, in the order of MultiplyPlan (plan/multiply_plan.cpp). BATCHED 1: a batch of
 // several products, whose operands lie stride_a, stride_b and stride_c elements apart. POINTERS_A (POINTERS_B, POINTERS_C)
-// 1: `a` is an array of pointers to them instead.
+// 1: `a` is an array of pointers to them instead. GROUPED: the products have different numbers of rows, which only the
+// device knows (parts/groups.cuh).
 #pragma once
 #include "parts/pointwise.cuh"
 #include "words/matrix_of.cuh"
@@ -37,7 +38,8 @@ struct TileOrder {
   int splits;                 // blocks that share the k of one tile
   unsigned tiles_m, tiles_n;
   unsigned group_m;           // tile rows of a group; the last group may have fewer
-  Divisor by_tiles_of_product, by_tiles, by_tiles_of_group, by_group_m, by_last_group_m;
+  Divisor by_tiles_of_product;  // GROUPED: by tiles_n, as is the next one
+  Divisor by_tiles, by_tiles_of_group, by_group_m, by_last_group_m;
 };
 
 struct MultiplyArgs {
@@ -51,6 +53,10 @@ struct MultiplyArgs {
   Int64 m, n, k;
   Int64 part_tiles;     // tiles of k of a part; the last part may be short or empty
   TileOrder order;
+#if GROUPED
+  const int* group_rows;
+  Int64 groups;  // products
+#endif
   Sum alpha, beta;
 #if POINTWISE
   PointwiseArgs pointwise;

@@ -18,4 +18,7 @@ constexpr bool is_for_tma(unsigned long long address, long long row, long long b
   return (address | (all * each)) % 16 == 0 && all < (1ull << 40) / each;
 }
 
+// Bytes of the GroupTable (groups.cuh) of so many products.
+constexpr long long group_table_bytes(long long groups) { return 4 * (2 * groups + 1); }
+
 }  // namespace tilewise::layout

@@ -1,6 +1,7 @@
 // The place of an element of C, and with POINTWISE 1 what the epilogue does there: the program then has a header
 // pointwise_source.cuh, the epilogue's text (plan/pointwise.hpp).
 #pragma once
+#include "parts/grouped.cuh"
 #include "words/types.cuh"
 
 #ifndef POINTWISE
@@ -16,8 +17,19 @@ struct Offset {
 struct Place {
   Int64 row, column;  // may lie outside of C
   Int64 product;      // of the batch
-  DEVICE_MEMBER Place below(Int64 rows) const { return {row + rows, column, product}; }
-  DEVICE_MEMBER Place beside(Int64 columns) const { return {row, column + columns, product}; }
+#if GROUPED
+  Int64 row_end;      // of the product's rows
+#endif
+  DEVICE_MEMBER Place below(Int64 rows) const {
+    Place to = *this;
+    to.row += rows;
+    return to;
+  }
+  DEVICE_MEMBER Place beside(Int64 columns) const {
+    Place to = *this;
+    to.column += columns;
+    return to;
+  }
 };
 #else
 // Without state, so that code without an epilogue is not changed by places.
@@ -47,10 +59,11 @@ struct PointwiseOperand {
   Int64 ld, stride;  // elements; `stride` from one product of a batch to the next
   double value;
 
-  // The number of the element for a place in C.
+  // The number of the element for a place in C. Of products whose rows follow one another, the rows are numbered through.
   template <OperandOver OVER>
   DEVICE_MEMBER Int64 at(const Place& place) const {
-    const Int64 first = place.product * stride;
+    constexpr bool THROUGH = GROUPED == 1 && (OVER == OVER_ROWS || OVER == OVER_ELEMENTS);
+    const Int64 first = THROUGH ? 0 : place.product * stride;
     if constexpr (OVER == OVER_ROWS) return first + place.row;
     if constexpr (OVER == OVER_COLUMNS) return first + place.column;  //@ pointwise-column
     if constexpr (OVER == OVER_ELEMENTS) return first + place.row * ld + place.column;
@@ -75,10 +88,14 @@ struct PointwiseArgsOf {
   Int64 rows, columns;  // of C
   PointwiseOperand of[OPERANDS];
 
-  // From a place to the last row and column of C; negative where the place is outside of C.
+  // From a place to the last row and column of the product's C; negative where the place is outside of it.
   DEVICE_MEMBER Offset last_from(const Place& at) const {
     const auto near = [](Int64 distance) { return distance < 0x40000000 ? static_cast<int>(distance) : 0x40000000; };
+#if GROUPED
+    return {near(at.row_end - 1 - at.row), near(columns - 1 - at.column)};  //@ pointwise-group-edge
+#else
     return {near(rows - 1 - at.row), near(columns - 1 - at.column)};  //@ pointwise-edge
+#endif
   }
   // The place at an offset from `at`, or the nearest one in C. last: last_from(at).
   static DEVICE_MEMBER Place nearest(const Place& at, const Offset& to, const Offset& last) {

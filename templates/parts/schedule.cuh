@@ -1,6 +1,7 @@
 // From a block's number to its work: a tile of C, a part of k, a product of the batch.
 #pragma once
 #include "parts/arguments.cuh"
+#include "parts/groups.cuh"
 
 // SPLIT 1: the blocks of one tile of C share its k.
 #ifndef SPLIT
@@ -14,7 +15,36 @@ struct Tile {
   Int64 row, column;  // of the tile's first element
   int split;
   int batch = 0;  // the product's number
+#if GROUPED
+  Int64 row_end = 0;  // of the product's rows
+#endif
+
+  // Whether there is a tile: with GROUPED the number of blocks is that of the most tiles.
+  DEVICE_MEMBER bool any() const {
+#if GROUPED
+    return row < row_end;
+#else
+    return true;
+#endif
+  }
 };
+
+// Where the rows of a tile's product end, in A and C.
+DEVICE Int64 row_end_of([[maybe_unused]] const MultiplyArgs& args, [[maybe_unused]] const Tile& tile) {
+#if GROUPED
+  return tile.row_end;  //@ schedule-row-end
+#else
+  return args.rows();
+#endif
+}
+// The place of an element of a tile.
+DEVICE Place place_of(const Tile& tile, Int64 row, Int64 column) {
+#if GROUPED && POINTWISE
+  return {row, column, tile.batch, tile.row_end};
+#else
+  return {row, column, tile.batch};
+#endif
+}
 
 // A tile's row and column, counted in tiles.
 struct TilePlace {
@@ -69,8 +99,24 @@ DEVICE Tile tile_of_product(const MultiplyArgs& args, unsigned index, int tile_m
 #endif
 }
 
+#if GROUPED
+// The nth tile of a product. The products' tile rows are numbered through, and so are their tiles: those of a product have
+// the numbers from tiles_before x tiles_n on.
+DEVICE Tile tile_of_group(const MultiplyArgs& args, const GroupRows& rows, unsigned index, int tile_m, int tile_n) {
+  const unsigned tiles_m = (static_cast<unsigned>(rows.end - rows.begin) + tile_m - 1) / tile_m;
+  const TilePlace place =
+      tile_place(tiles_m, args.order.tiles_n, args.order.group_m, index - rows.tiles_before * args.order.tiles_n);
+  return {rows.begin + static_cast<Int64>(place.row) * tile_m, static_cast<Int64>(place.column) * tile_n, 0, rows.group, rows.end};
+}
+#endif
+
 // The block's tile, by its number: tile + tiles x (split + splits x product).
 DEVICE Tile tile_of_block(const MultiplyArgs& args, int tile_m, int tile_n) {
+#if GROUPED
+  const GroupRows rows = group_of_tile_row(args, tile_m, args.order.by_tiles_of_product.quotient(blockIdx.x));
+  if (rows.begin == rows.end) return {0, 0, 0};
+  return tile_of_group(args, rows, blockIdx.x, tile_m, tile_n);
+#else
   unsigned index = blockIdx.x, product = 0;
 #if BATCHED
   const unsigned tiles = tile_count(args, tile_m, tile_n) * unsigned(args.parts());
@@ -84,6 +130,7 @@ DEVICE Tile tile_of_block(const MultiplyArgs& args, int tile_m, int tile_n) {
   Tile tile = tile_of_product(args, index, tile_m, tile_n);
   tile.batch = static_cast<int>(product);
   return tile;
+#endif
 }
 
 // A block's work: a tile of C of one product, for all of k or for one part of it (split).
@@ -131,6 +178,19 @@ struct WorkQueue {
   const MultiplyArgs& args;
   unsigned first, step, items;
 
+#if GROUPED
+  GroupTable table;
+  DEVICE_MEMBER WorkQueue(const MultiplyArgs& of, const GroupTable& of_groups)
+      : args(of),
+        first(blockIdx.x / Blocks),
+        step(gridDim.x / Blocks),
+        items(of_groups.all() * of.order.tiles_n),
+        table(of_groups) {}
+  DEVICE_MEMBER Tile tile(unsigned index) const {
+    const GroupRows rows = table.group_of(args.order.by_tiles_of_product.quotient(index));
+    return tile_of_group(args, rows, index, TileM, TileN);
+  }
+#else
   // batch: the number of products.
   DEVICE_MEMBER WorkQueue(const MultiplyArgs& of, int batch)
       : args(of), first(blockIdx.x / Blocks), step(gridDim.x / Blocks), items(of_product()) {
@@ -147,6 +207,7 @@ struct WorkQueue {
   DEVICE_MEMBER unsigned of_product() const {  // items
     return tile_count(args, TileM, TileN) * (SPLIT ? unsigned(args.parts()) : 1);
   }
+#endif
 };
 
 // stream-K. Each of the first `whole_tiles` tiles of C has a block of its own. The other tiles are shared: their tiles of

@@ -30,10 +30,10 @@ double threads_of(const LaunchStep& step) {
 
 void state_multiply_work(LaunchStep& step, const Problem& problem, const MultiplyShape& shape) {
   const ThreadWork& thread = shape.thread;
-  const double results = double(problem.m) * double(problem.n) * double(problem.batch);
+  const double results = double(problem.m) * double(problem.n) * double(row_matrices(problem));
   const double sum_bytes = bytes_of(problem.accumulator);
-  const double tiles = double(ceil_div(problem.m, shape.tile_m)) *
-                       double(ceil_div(problem.n, shape.tile_n)) * double(problem.batch);
+  const double tiles =
+      expected_row_tiles(problem, shape.tile_m) * double(ceil_div(problem.n, shape.tile_n));
   const double tiles_k = double(ceil_div(problem.k, shape.tile_k));
   Schedule& schedule = step.schedule;
   schedule.rounds = std::ceil(tiles_k / shape.splits);
@@ -130,8 +130,8 @@ std::string shared_depth_note(int slice_k) {
 }
 
 double tile_steps(const Problem& problem, int tile_m, int tile_n, int tile_k) {
-  return double(ceil_div(problem.m, tile_m)) * double(ceil_div(problem.n, tile_n)) *
-         double(ceil_div(problem.k, tile_k)) * double(problem.batch);
+  return expected_row_tiles(problem, tile_m) * double(ceil_div(problem.n, tile_n)) *
+         double(ceil_div(problem.k, tile_k));
 }
 
 void state_reduce_work(LaunchStep& step, const Problem& problem, double elements, int parts,
@@ -159,6 +159,9 @@ bool reads_b_transposed(const Problem& problem, Pack pack) {
   return problem.b.transposed != (pack == Pack::transpose);
 }
 int reads_a_alignment(const Problem& problem, Pack pack) {
+  // A product's first row may be any column of A.
+  if (problem.grouping == Grouping::rows && reads_a_transposed(problem, pack))
+    return bytes_of(problem.a.type);
   return pack == Pack::none ? problem.a.alignment : 16;
 }
 int reads_b_alignment(const Problem& problem, Pack pack) {
@@ -190,9 +193,11 @@ std::int64_t group_m_of(const Problem& problem, std::int64_t tile_m, std::int64_
 bool grid_fits(const Problem& problem, std::int64_t tile_m, std::int64_t tile_n,
                std::int64_t tile_k, std::int64_t splits) {
   constexpr double limit = std::numeric_limits<std::int32_t>::max();
-  return double(ceil_div(problem.m, tile_m)) * double(ceil_div(problem.n, tile_n)) *
-                 double(splits) * double(problem.batch) <=
-             limit &&
+  // A batch is at most as large as a call can have addresses for: the product of these fits.
+  const double rows = problem.grouping == Grouping::rows
+                          ? double(row_tiles(problem, tile_m))
+                          : double(ceil_div(problem.m, tile_m)) * double(problem.batch);
+  return rows * double(ceil_div(problem.n, tile_n)) * double(splits) <= limit &&
          double(problem.k) / double(tile_k) < limit;
 }
 
@@ -213,8 +218,8 @@ MultiplyPlan::MultiplyPlan(const Problem& problem, MultiplyShape shape)
     c = {Kind::workspace, partial_};
   }
 
-  blocks_ = ceil_div(problem_.m, shape_.tile_m) * ceil_div(problem_.n, shape_.tile_n) *
-            shape_.splits * problem_.batch;
+  blocks_ =
+      row_tiles(problem_, shape_.tile_m) * ceil_div(problem_.n, shape_.tile_n) * shape_.splits;
   multiply_.role = StepRole::multiply;
   multiply_.kernel = std::move(shape_.kernel);
   multiply_.kernel.defines.emplace("A_TRANSPOSED", reads_a_transposed(problem_, shape_.pack_a));
@@ -226,6 +231,12 @@ MultiplyPlan::MultiplyPlan(const Problem& problem, MultiplyShape shape)
     if (shape_.pack_b == Pack::none) multiply_.kernel.defines.emplace("POINTERS_B", 1);
     if (shape_.splits == 1) multiply_.kernel.defines.emplace("POINTERS_C", 1);
   }
+  // The rows of all products follow one another.
+  const bool one_matrix = problem_.grouping == Grouping::rows;
+  if (is_grouped(problem_)) multiply_.kernel.defines.emplace("GROUPED", one_matrix ? 1 : 2);
+  const auto stride_of_rows = [&](Argument stride) {
+    return one_matrix ? Argument{Kind::integer64, 0} : std::move(stride);
+  };
   set_blocks(blocks_);
   multiply_.block.x = static_cast<std::uint32_t>(shape_.threads);
   multiply_.cluster = shape_.cluster;
@@ -240,15 +251,18 @@ MultiplyPlan::MultiplyPlan(const Problem& problem, MultiplyShape shape)
       packs.a.ld,
       packs.b.ld,
       {Kind::ldc},
-      packs.a.stride,
+      stride_of_rows(packs.a.stride),
       packs.b.stride,
-      {Kind::stride_c},
+      stride_of_rows({Kind::stride_c}),
       {Kind::integer64, problem_.m},
       {Kind::integer64, problem_.n},
       {Kind::k},
       {Kind::integer64, ceil_div(ceil_div(problem_.k, shape_.tile_k), shape_.splits)},
       {Kind::integer32, shape_.splits}};
   add_tile_order();
+  if (is_grouped(problem_))
+    multiply_.arguments.insert(multiply_.arguments.end(),
+                               {{Kind::group_rows}, {Kind::integer64, problem_.batch}});
   multiply_.arguments.insert(multiply_.arguments.end(), {{Kind::alpha}, {Kind::beta}});
   if (problem_.epilogue)
     for (const EpilogueSlot& operand : problem_.epilogue->operands)
@@ -268,8 +282,10 @@ void MultiplyPlan::add_tile_order() {
   const std::int64_t last_group_m = tiles_m - (tiles_m - 1) / group_m * group_m;
   for (const std::int64_t value : {tiles_m, tiles_n, group_m})
     add_argument({Kind::integer32, value});
-  for (const std::int64_t number : {tiles_m * tiles_n * shape_.splits, tiles_m * tiles_n,
-                                    group_m * tiles_n, group_m, last_group_m}) {
+  // Grouped products find theirs by the number of a tile row.
+  const std::int64_t tiles = is_grouped(problem_) ? tiles_n : tiles_m * tiles_n;
+  for (const std::int64_t number :
+       {tiles * shape_.splits, tiles, group_m * tiles_n, group_m, last_group_m}) {
     const Divisor divisor = divisor_of(number);
     add_argument({Kind::integer32, std::int64_t{divisor.multiplier}});
     add_argument({Kind::integer32, std::int64_t{divisor.shift}});

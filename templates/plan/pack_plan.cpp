@@ -21,6 +21,7 @@ struct PackInput {
   int alignment;               ///< Problem's
   Pack pack;
   bool split;
+  std::int64_t matrices;
 };
 
 PackInput operand_a(const Problem& p, Pack pack, bool split) {
@@ -31,7 +32,8 @@ PackInput operand_a(const Problem& p, Pack pack, bool split) {
           bytes_of(p.a.type),
           p.a.alignment,
           pack,
-          split};
+          split,
+          row_matrices(p)};
 }
 PackInput operand_b(const Problem& p, Pack pack, bool split) {
   return {StepRole::pack_b,
@@ -41,7 +43,8 @@ PackInput operand_b(const Problem& p, Pack pack, bool split) {
           bytes_of(p.b.type),
           p.b.alignment,
           pack,
-          split};
+          split,
+          p.batch};
 }
 
 /// An operand in the workspace.
@@ -51,28 +54,29 @@ struct Packed {
   std::int64_t bytes;     ///< of all products
 };
 
-Packed packed_operand(const PackInput& from, std::int64_t batch) {
+Packed packed_operand(const PackInput& from) {
   const bool turn = from.pack == Pack::transpose;
   const std::int64_t line = 128 / from.bytes;
   Packed to;
   to.rows = turn ? from.columns : from.rows;
   to.ld = round_up(std::max<std::int64_t>(1, turn ? from.rows : from.columns), line);
   to.elements = round_up((from.split ? 2 : 1) * to.rows * to.ld, 2 * line);
-  to.bytes = batch * to.elements * from.bytes;
+  to.bytes = from.matrices * to.elements * from.bytes;
   return to;
 }
 
 /// Blocks that pack an operand.
-std::int64_t blocks_of(const PackInput& from, const Packed& to, std::int64_t batch) {
+std::int64_t blocks_of(const PackInput& from, const Packed& to) {
   const PackLayout block{from.bytes, from.pack == Pack::transpose};
   return std::max<std::int64_t>(
-      1, ceil_div(to.rows, block.rows()) * ceil_div(to.ld, block.columns()) * batch);
+      1, ceil_div(to.rows, block.rows()) * ceil_div(to.ld, block.columns()) * from.matrices);
 }
 
 /// pack.cu reads and writes each element once, in runs of 16 bytes; runs that are not aligned are
 /// read as two chunks.
-void add_pack_work(Work& work, const PackInput& from, std::int64_t batch) {
-  const double bytes = double(from.rows) * double(from.columns) * double(batch) * from.bytes;
+void add_pack_work(Work& work, const PackInput& from) {
+  const double bytes =
+      double(from.rows) * double(from.columns) * double(from.matrices) * from.bytes;
   // Loads of a run; one that is not aligned is realigned from two chunks.
   const bool shifted = from.alignment < kRunBytes;
   const double loads = shifted ? 2 : 1;
@@ -87,7 +91,7 @@ void add_pack_work(Work& work, const PackInput& from, std::int64_t batch) {
 /// Adds the packing of an operand to a step; `offset`: its first byte in the workspace. Returns the
 /// packed operand's arguments.
 OperandArguments add_pack(LaunchStep& step, const PackInput& from, const Packed& to,
-                          std::int64_t batch, std::int64_t offset) {
+                          std::int64_t offset) {
   const OperandArguments packed{
       {Kind::workspace, offset}, {Kind::integer64, to.ld}, {Kind::integer64, to.elements}};
   // The field order of Operand in pack.cu.
@@ -98,8 +102,8 @@ OperandArguments add_pack(LaunchStep& step, const PackInput& from, const Packed&
     step.arguments.push_back(argument);
   step.packs.push_back({from.role, from.pack == Pack::transpose, false, from.split, from.rows,
                         from.columns, to.rows, to.ld, to.bytes});
-  step.grid.x += static_cast<std::uint32_t>(blocks_of(from, to, batch));
-  add_pack_work(step.work, from, batch);
+  step.grid.x += static_cast<std::uint32_t>(blocks_of(from, to));
+  add_pack_work(step.work, from);
   return packed;
 }
 
@@ -113,10 +117,10 @@ Packs plan_packs(const Problem& problem, Pack a, Pack b, bool split) {
   step.grid.x = 0;
   const auto add = [&](const PackInput& from) {
     if (from.pack == Pack::none) return from.call;
-    const Packed to = packed_operand(from, problem.batch);
+    const Packed to = packed_operand(from);
     const std::int64_t offset =
         std::exchange(packs.workspace_bytes, packs.workspace_bytes + to.bytes);
-    return add_pack(step, from, to, problem.batch, offset);
+    return add_pack(step, from, to, offset);
   };
   packs.a = add(operand_a(problem, a, split));
   const std::uint32_t blocks_a = step.grid.x;

@@ -7,6 +7,7 @@
 
 #include "templates/plan/multiply_plan.hpp"
 #include "templates/space/constraints.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise {
 
@@ -129,11 +130,12 @@ struct CommonConstraints : ConstraintsOver<Numbers> {
 
   /// Numbers::group_m, tile_m.
   static Constraint group_m_matters() {
-    return hint(
-        "group_m_matters", {"TILE_M", "GROUP_M"}, "GROUP_M is no more than the tile rows there are",
-        [](const Numbers& s, const In& in) {
-          return s.group_m == 1 || std::int64_t{s.group_m} * s.tile_m < in.problem.m + s.tile_m;
-        });
+    return hint("group_m_matters", {"TILE_M", "GROUP_M"},
+                "GROUP_M is no more than the tile rows there are",
+                [](const Numbers& s, const In& in) {
+                  return s.group_m == 1 ||
+                         std::int64_t{s.group_m} * s.tile_m < most_rows(in.problem) + s.tile_m;
+                });
   }
 };
 

@@ -59,7 +59,7 @@ void TemplateSpace::order_axes(std::vector<Axis> axes) {
   std::vector<const Constraint*> waiting;
   std::map<const Constraint*, Check> made;
   for (const Constraint& constraint : kernel_->constraints)
-    if (problem_.order || !constraint.for_orders_only) waiting.push_back(&constraint);
+    if (!constraint.concerns || constraint.concerns(problem_)) waiting.push_back(&constraint);
   const auto combinations = [&axes](const Constraint* constraint) {
     double product = 1;
     for (const Axis& axis : axes)

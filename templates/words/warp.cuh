@@ -38,6 +38,14 @@ DEVICE unsigned which_lanes(bool yes, unsigned lanes = kWholeWarp, SourceLine at
   return __ballot_sync(lanes, yes);
 #endif
 }
+// The lowest lane of a mask that has one.
+DEVICE int lowest_lane(unsigned mask) {
+#ifdef TILEWISE_HOST
+  return __builtin_ctz(mask);
+#else
+  return __ffs(static_cast<int>(mask)) - 1;
+#endif
+}
 DEVICE bool all_lanes(bool yes, unsigned lanes = kWholeWarp, SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
   return tilewise_host::vote("all_lanes", yes, lanes, at) == lanes;

@@ -183,14 +183,23 @@ TEST_F(CliProblems, WhatAProgramMissedIsRead) {
   const auto problem =
       tilewise::typed_problem(tilewise::Layout::tn, 8, 24, 40, tilewise::DType::bf16,
                               tilewise::DType::f32, tilewise::MathMode::strict, 3);
+  auto grouped = problem;
+  set_layout(grouped, tilewise::Layout::nt);
+  grouped.grouping = tilewise::Grouping::counts;
+  grouped.distribution = tilewise::Distribution::one_hot;
+  set_alignment(grouped, natural_alignment(grouped));
   ASSERT_EQ(missed.add(problem), "");
+  ASSERT_EQ(missed.add(grouped), "");
   const Result result =
       run({"query", "--device", "host:sm_90", "--problems", file("missed.csv").string(), "--json"});
   ASSERT_EQ(result.status, 0) << result.err;
   const Json document = result.json();
-  ASSERT_EQ(document.at("answers").size(), 1U);
-  EXPECT_EQ(tilewise::problem_from_json(document.at("answers").at(0).at("problem").dump()),
-            problem);
+  ASSERT_EQ(document.at("answers").size(), 2U);
+  const auto answered = [&](int nth) {
+    return tilewise::problem_from_json(document.at("answers").at(nth).at("problem").dump());
+  };
+  EXPECT_EQ(answered(0), problem);
+  EXPECT_EQ(answered(1), grouped);
 }
 
 TEST_F(CliProblems, SizesAndAListExcludeEachOtherAndOptionsNeedOne) {

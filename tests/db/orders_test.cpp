@@ -94,6 +94,21 @@ TEST(Orders, OfProblemsWithAnOrderAreExportedToo) {
   EXPECT_FALSE(to.winner(problem(), kGpu)) << "the plain problem is another one";
 }
 
+TEST(Orders, AndGroupsOfProblemsAreExportedInAVersionOfTheirOwn) {
+  Database from = Database::in_memory(), to = Database::in_memory();
+  Record one = record(64, 10);
+  one.problem.batch = 4;
+  one.problem.grouping = Grouping::rows;
+  one.problem.distribution = Distribution::zipf;
+  from.set_winner(from.add(one));
+  const std::string text = from.export_json();
+  EXPECT_EQ(nlohmann::json::parse(text)["version"], 4);
+  to.import_json(text, {});
+  EXPECT_TRUE(to.winner(one.problem, kGpu));
+  one.problem.distribution = Distribution::even;
+  EXPECT_FALSE(to.winner(one.problem, kGpu));
+}
+
 TEST(Orders, GoWithTheLastRecordOfTheirGpu) {
   Database db = Database::in_memory();
   db.add(record(64, 10));

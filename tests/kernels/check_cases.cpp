@@ -1,6 +1,7 @@
 #include "tests/kernels/check_cases.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <iostream>
 #include <iterator>
@@ -36,6 +37,12 @@ constexpr Size kSmallSizes[] = {{48, 48, 48}, {40, 64, 50}, {33, 17, 9}, {6, 20,
 /// Adds the problem, or small problems instead, so that a kernel may be specialised on their sizes.
 void add_typical(Problem problem, const KernelTemplate& kernel, const DeviceInfo& device,
                  std::vector<Problem>& problems) {
+  // Of batches a third each has rows one after another, and counts of rows.
+  if (problem.batch > 1)
+    set_grouping(problem, std::array{"", "rows even", "counts even"}[problems.size() % 3]);
+  if (problem.grouping == Grouping::rows) problem.batch = problems.size() % 2 == 0 ? 5 : 37;
+  if (rows_begin_anywhere(problem)) problem.a.alignment = bytes_of(problem.a.type);
+  if (!kernel.supports(problem, device)) return;
   if (std::max({problem.m, problem.n, problem.k}) > kSmallSizes[0].m) {
     problems.push_back(problem);
     return;
@@ -73,6 +80,7 @@ std::vector<test::ValuePair> pairs_of(const Case& c) {
   all.set("its layout", static_cast<int>(layout_of(problem)));
   all.set("its alignment", problem.a.alignment);
   all.set("its batch", static_cast<int>(problem.batch));
+  all.set("its grouping", static_cast<int>(problem.grouping));
   return test::pairs_of(all);
 }
 
@@ -124,12 +132,14 @@ std::vector<Case> only_cases(const Options& options, const DeviceInfo& device) {
     const ProductKind& kind = options.kind ? *options.kind : product_kinds().front();
     Problem problem = test::with_kind(test::make_problem(layout, 1472, 1472, 1536, 1), kind);
     problem.batch = options.batch;
+    set_grouping(problem, options.grouped);
+    if (rows_begin_anywhere(problem)) problem.a.alignment = bytes_of(problem.a.type);
     if (!options.epilogue.empty()) set_epilogue(problem, Epilogue(options.epilogue));
     Configuration configuration = kernel.default_configuration(problem, device);
     for (const auto& [parameter, value] : given.values()) configuration.set(parameter, value);
     std::string why = rejection(kernel, problem, configuration, device);
     if (!why.empty()) {  // it may need aligned operands
-      set_alignment(problem, {16, 16, 16});
+      set_alignment(problem, {rows_begin_anywhere(problem) ? problem.a.alignment : 16, 16, 16});
       why = rejection(kernel, problem, configuration, device);
     }
     if (!why.empty()) bad_usage("--only " + name + " " + configuration.text() + ": " + why);
@@ -164,7 +174,7 @@ void bad_usage(const std::string& what) {
          "  --template NAME        only its share of the cases\n"
          "  --cases N              cases in all, or of the one template\n"
          "  --only CANDIDATE       'tiled 16x16 ...' or 'tiled {\"TILE\":8}'\n"
-         "  --layout nn|nt|tn|tt, --types A C MATH, --batch N   of --only\n"
+         "  --layout nn|nt|tn|tt, --types A C MATH, --batch N, --grouped 'rows even'   of --only\n"
          "  --epilogue TEXT        of every case; else some have one\n"
          "  --device host:sm_90a|gpu, --seed N, --jobs N, --longest SECONDS\n"
          "  --mutate MARKER CODE, --mutate-in MARKER FROM TO    plant a mistake\n"
@@ -209,6 +219,8 @@ Options parse_options(int argc, char** argv) {
       if (!options.kind) bad_usage("--types: no such kind of product");
     } else if (name == "--batch")
       options.batch = static_cast<std::int64_t>(number(value()));
+    else if (name == "--grouped")
+      options.grouped = value();
     else if (name == "--epilogue")
       options.epilogue = value();
     else if (name == "--layout")
@@ -255,11 +267,13 @@ std::vector<Case> cases_for(const Options& options, const DeviceInfo& device) {
            cases);
   }
   if (cases.empty()) checked_template(options.only_template);  // throws for an unknown name
-  const Epilogue epilogue(options.epilogue.empty() ? kEpilogue : options.epilogue);
-  for (std::size_t i = 0; i < cases.size(); ++i)
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    Problem& problem = cases[i].typical;
+    const std::string usual = is_grouped(problem) ? kGroupedEpilogue : kEpilogue;
     if ((!options.epilogue.empty() || i % 4 == 3) &&
         known_template(cases[i].candidate.kernel_template))
-      set_epilogue(cases[i].typical, epilogue);
+      set_epilogue(problem, Epilogue(options.epilogue.empty() ? usual : options.epilogue));
+  }
   return cases;
 }
 

@@ -41,6 +41,7 @@ struct Options {
   std::vector<Layout> layouts;
   const ProductKind* kind = nullptr;  ///< null: strict f32
   std::int64_t batch = 1;
+  std::string grouped;   ///< grouping_text() of --only
   std::string epilogue;  ///< of every case; empty: kEpilogue of each fourth
   std::vector<Mutation> mutations;
 };
@@ -66,6 +67,10 @@ std::vector<Case> cases_for(const Options& options, const DeviceInfo& device);
 /// Operands of all kinds, whose numbers stay whole.
 inline constexpr const char* kEpilogue =
     "x = acc * s + bias[j]; aux[i,j] = x; sums[j] = sum(x); relu(x) - by_row[i] + residual[i,j]";
+
+/// The same without sums over rows, which grouped products have not.
+inline constexpr const char* kGroupedEpilogue =
+    "x = acc * s + bias[j]; aux[i,j] = x; relu(x) - by_row[i] + residual[i,j]";
 
 /// A kernel's source with the planted mistakes.
 KernelSource source_of(const KernelSpec& kernel, const Options& options);

@@ -38,7 +38,7 @@ std::vector<Problem> problems_for(const Case& c, const DeviceInfo& device, bool 
   const auto largest = std::max_element(
       problems.begin(), problems.end(),
       [](const Problem& x, const Problem& y) { return x.m * x.n * x.k < y.m * y.n * y.k; });
-  if (largest != problems.end() && largest->batch > 1) {
+  if (largest != problems.end() && largest->batch > 1 && !is_grouped(*largest)) {
     Problem by_pointers = *largest;
     by_pointers.pointers = true;
     if (rejection(kernel, by_pointers, c.candidate.configuration, device).empty())

@@ -7,6 +7,7 @@
 
 #include "tests/support/numbers.hpp"
 #include "vocabulary/epilogue.hpp"
+#include "vocabulary/problem.hpp"
 #if defined(TILEWISE_CHECK_ADDRESS)
 #include <sanitizer/asan_interface.h>
 #elif defined(TILEWISE_CHECK_THREADS)
@@ -22,6 +23,7 @@ namespace {
 constexpr std::byte kCanary{0x5a};
 constexpr std::byte kNaNs{0xff};  // NaN in every type that has one
 constexpr std::int64_t kTags = 251;
+constexpr std::int64_t kNotUsed = -1;  // a stride
 
 /// Rounds to nearest, ties to even. For numbers that are neither subnormal nor too large.
 double rounded_to_tf32(double value) {
@@ -75,19 +77,18 @@ class Operands::PoisonedGaps {
 };
 
 Operands::Matrix Operands::make(DType type, std::int64_t rows, std::int64_t columns, int alignment,
-                                std::byte between, bool same) const {
+                                std::byte between, std::int64_t matrices) const {
   Matrix m;
   m.type = type, m.rows = rows, m.columns = columns;
   const std::int64_t unit = std::max(1, alignment / bytes_of(type));
   // With padding, the length is an odd number of units, so the alignment is not better than
   // promised.
   m.ld = (columns + unit - 1) / unit * unit + round_.padding * unit;
-  m.stride = problem_.batch > 1 && !same ? rows * m.ld + round_.padding * unit : 0;
+  m.stride = matrices > 1 ? rows * m.ld + round_.padding * unit : 0;
   m.offset = alignment < 16 ? unit : 0;
   const bool empty = rows == 0 || columns == 0;
-  m.data.assign(
-      static_cast<std::size_t>(m.byte_of(problem_.batch - 1, empty ? 0 : rows - 1, columns)),
-      between);
+  m.data.assign(static_cast<std::size_t>(m.byte_of(matrices - 1, empty ? 0 : rows - 1, columns)),
+                between);
   return m;
 }
 
@@ -142,10 +143,11 @@ Operands::Operands(const Problem& problem, const Round& round, std::uint64_t see
     : problem_(problem),
       round_(round),
       a_(make(problem.a.type, rows_a(problem), min_lda(problem), problem.a.alignment, kNaNs,
-              round.same_a)),
+              round.same_a ? 1 : row_matrices(problem))),
       b_(make(problem.b.type, rows_b(problem), min_ldb(problem), problem.b.alignment, kNaNs,
-              round.same_b)),
-      c_(make(problem.c.type, problem.m, problem.n, problem.c.alignment, kCanary)) {
+              round.same_b ? 1 : problem.batch)),
+      c_(make(problem.c.type, problem.m, problem.n, problem.c.alignment, kCanary,
+              row_matrices(problem))) {
   fill(a_, seed);
   fill(b_, seed + 1);
   if (round.values == Values::special) {
@@ -161,6 +163,7 @@ Operands::Operands(const Problem& problem, const Round& round, std::uint64_t see
   if (round.values == Values::tagged_k || round.values == Values::tagged_line) tag();
   fill(c_, seed + 2);
   add_operands(seed + 7);
+  add_groups(seed + 8);
   if (round.beta != 0) return;
   for (std::int64_t i = 0; i < problem.batch * problem.m; ++i) {
     std::byte* const row = c_.at(i / problem.m, i % problem.m, 0);
@@ -204,10 +207,29 @@ void Operands::add_operands(std::uint64_t seed) {
     // Kernels may read aligned matrices in another way.
     const int alignment =
         matrix && round_.values == Values::whole ? problem_.c.alignment : bytes_of(type);
-    Matrix& made = operands_.emplace_back(make(type, matrix ? problem_.m : 1, columns, alignment,
-                                               read ? kNaNs : kCanary, read && round_.same_b));
+    const bool of_rows = matrix || slot.over == EpilogueOver::rows;
+    const std::int64_t matrices =
+        read && round_.same_b ? 1 : (of_rows ? row_matrices(problem_) : problem_.batch);
+    Matrix& made = operands_.emplace_back(
+        make(type, matrix ? problem_.m : 1, columns, alignment, read ? kNaNs : kCanary, matrices));
     if (read) fill(made, seed + operands_.size());
   }
+}
+
+/// Numbers of rows of every kind: none, all, and such that no caller should pass.
+void Operands::add_groups(std::uint64_t seed) {
+  if (!is_grouped(problem_)) return;
+  std::mt19937_64 generator(seed);
+  std::uniform_int_distribution<std::int64_t> inside(0, problem_.m), any(-9, problem_.m + 9);
+  const bool bad = generator() % 4 == 0;
+  for (std::int64_t i = 0; i < problem_.batch; ++i)
+    group_rows_.push_back(static_cast<std::int32_t>(bad ? any(generator) : inside(generator)));
+  if (problem_.grouping == Grouping::rows && !bad)
+    std::sort(group_rows_.begin(), group_rows_.end());
+  const std::uint64_t special = generator() % 8;
+  if (special == 0) std::fill(group_rows_.begin(), group_rows_.end(), 0);
+  if (special <= 2) group_rows_.back() = static_cast<std::int32_t>(problem_.m);
+  if (special == 1) std::fill(group_rows_.begin(), group_rows_.end() - 1, 0);
 }
 
 /// C's element; what is written and summed goes to `operands` and `sums`.
@@ -244,11 +266,16 @@ double Operands::epilogue_of(double acc, std::int64_t batch, std::int64_t i, std
 void Operands::multiply_by_definition(Matrix& c, std::vector<Matrix>& operands) {
   const Problem& p = problem_;
   const auto n = static_cast<std::size_t>(p.n), depth = static_cast<std::size_t>(p.k);
+  const std::vector<RowRange> ranges =
+      is_grouped(p) ? row_ranges(p, group_rows_.data())
+                    : std::vector<RowRange>(static_cast<std::size_t>(p.batch), RowRange{0, p.m});
   for (std::int64_t batch = 0; batch < p.batch; ++batch) {
+    const RowRange& range = ranges[static_cast<std::size_t>(batch)];
+    if (range.begin == range.end) continue;
     const std::vector<double> a = as_numbers(a_, batch, p.a.transposed);
     const std::vector<double> b = as_numbers(b_, batch, p.b.transposed);
     std::vector<std::vector<double>> columns(operands.size(), std::vector<double>(n));
-    for (std::int64_t i = 0; i < p.m; ++i) {
+    for (std::int64_t i = range.begin; i < range.end; ++i) {
       std::vector<double> sums(n, 0.0);
       for (std::size_t k = 0; k < depth; ++k)
         for (std::size_t j = 0; j < n; ++j)
@@ -276,8 +303,18 @@ Operands::OnDevice Operands::upload(Device& device) const {
   on.a = put(a_), on.b = put(b_), on.c = put(c_);
   for (const Matrix& operand : operands_) {
     const DeviceBuffer& made = on.operands.emplace_back(put(operand));
+    // One for the rows of all products has no stride.
+    const EpilogueOver over = problem_.epilogue->operands[on.bound.size()].over;
+    const bool through = problem_.grouping == Grouping::rows &&
+                         (over == EpilogueOver::rows || over == EpilogueOver::elements);
     on.bound.push_back({static_cast<std::byte*>(made.data()) + operand.byte_of(0, 0, 0), operand.ld,
-                        operand.stride, 0});
+                        through ? kNotUsed : operand.stride, 0});
+  }
+  if (is_grouped(problem_)) {
+    const auto bytes = static_cast<std::int64_t>(group_rows_.size() * sizeof(std::int32_t));
+    on.group_rows = DeviceBuffer(device, bytes);
+    device.copy_to_device(on.group_rows.data(), group_rows_.data(), bytes, nullptr);
+    device.synchronize(nullptr);
   }
   if (problem_.pointers) {
     on.pointers_a = pointers_to(device, a_, on.a);
@@ -310,9 +347,11 @@ Call Operands::call(const OnDevice& on) const {
   call.c = first(on.c, c_), call.ldc = c_.ld, call.stride_c = c_.stride;
   call.alpha = round_.alpha, call.beta = round_.beta;
   call.operands = on.bound;
+  call.group_rows = static_cast<const std::int32_t*>(on.group_rows.data());
+  if (problem_.grouping == Grouping::rows) call.stride_a = call.stride_c = kNotUsed;
   if (problem_.pointers) {
     call.a = on.pointers_a.data(), call.b = on.pointers_b.data(), call.c = on.pointers_c.data();
-    call.stride_a = call.stride_b = call.stride_c = -1;  // not used
+    call.stride_a = call.stride_b = call.stride_c = kNotUsed;
   }
   return call;
 }

@@ -79,11 +79,12 @@ class Operands {
     std::vector<DeviceBuffer> operands;
     std::vector<EpilogueOperand> bound;
     DeviceBuffer pointers_a, pointers_b, pointers_c;  ///< for a batch by pointers
+    DeviceBuffer group_rows;                          ///< for a grouped problem
   };
   class PoisonedGaps;
 
   Matrix make(DType type, std::int64_t rows, std::int64_t columns, int alignment, std::byte between,
-              bool same = false) const;
+              std::int64_t matrices) const;
   void fill(Matrix& matrix, std::uint64_t seed) const;
   void make_fractions(Matrix& matrix, std::uint64_t seed) const;
   void make_steep(Matrix& matrix, bool k_is_row) const;
@@ -91,6 +92,7 @@ class Operands {
   void tag();
   std::vector<double> as_numbers(Matrix& matrix, std::int64_t batch, bool transpose) const;
   void add_operands(std::uint64_t seed);
+  void add_groups(std::uint64_t seed);
   void multiply_by_definition(Matrix& c, std::vector<Matrix>& operands);
   double epilogue_of(double acc, std::int64_t batch, std::int64_t i, std::int64_t j,
                      std::vector<Matrix>& operands, std::vector<std::vector<double>>& sums);
@@ -106,6 +108,7 @@ class Operands {
   Round round_;
   Matrix a_, b_, c_;
   std::vector<Matrix> operands_;  ///< of the epilogue, by slot
+  std::vector<std::int32_t> group_rows_;
 };
 
 }  // namespace tilewise::check

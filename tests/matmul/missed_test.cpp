@@ -56,9 +56,9 @@ TEST_F(Missed, IsWrittenOnceAndNotWhereItWasTuned) {
          {problem_of(64, 64, 64), problem_of(60, 64, 64), problem_of(8, 16, 33, Layout::nt)})
       serve(multiply, problem);
   multiply.prepare(problem_of(61, 64, 64));
-  EXPECT_THAT(lines(), ElementsAre(missed_heading(), "nn,60,64,64,f32,f32,strict,1,16/16/16,,",
-                                   "nt,8,16,33,f32,f32,strict,1,4/4/16,,",
-                                   "nn,61,64,64,f32,f32,strict,1,16/16/16,,"));
+  EXPECT_THAT(lines(), ElementsAre(missed_heading(), "nn,60,64,64,f32,f32,strict,1,16/16/16,,,,",
+                                   "nt,8,16,33,f32,f32,strict,1,4/4/16,,,,",
+                                   "nn,61,64,64,f32,f32,strict,1,16/16/16,,,,"));
   EXPECT_THAT(warnings, IsEmpty());
 }
 
@@ -127,15 +127,25 @@ TEST_F(Missed, EpiloguesAreQuoted) {
   set_epilogue(problem, Epilogue("acc + x[i,j]"));
   EXPECT_EQ(MissedProblems(file).add(problem), "");
   EXPECT_THAT(lines(), ElementsAre(missed_heading(),
-                                   "nn,8,8,8,f32,f32,strict,1,16/16/16,\"(p0[i,j]+acc)\","));
+                                   "nn,8,8,8,f32,f32,strict,1,16/16/16,\"(p0[i,j]+acc)\",,,"));
 }
 
 TEST_F(Missed, OrdersAreWritten) {
   Problem problem = problem_of(8, 8, 8);
   set_order(problem, "fused+parts512");
   EXPECT_EQ(MissedProblems(file).add(problem), "");
+  EXPECT_THAT(lines(), ElementsAre(missed_heading(),
+                                   "nn,8,8,8,f32,f32,strict,1,16/16/16,,fused+parts512,,"));
+}
+
+TEST_F(Missed, GroupsAreWritten) {
+  Problem problem = problem_of(8, 8, 8);
+  problem.batch = 5;
+  problem.grouping = Grouping::rows;
+  problem.distribution = Distribution::zipf;
+  EXPECT_EQ(MissedProblems(file).add(problem), "");
   EXPECT_THAT(lines(),
-              ElementsAre(missed_heading(), "nn,8,8,8,f32,f32,strict,1,16/16/16,,fused+parts512"));
+              ElementsAre(missed_heading(), "nn,8,8,8,f32,f32,strict,5,16/16/16,,,rows,zipf"));
 }
 
 // A list of a version without orders, or without epilogues, goes on as it began.
@@ -144,7 +154,7 @@ TEST_F(Missed, AnOlderListKeepsItsColumns) {
   set_epilogue(with_epilogue, Epilogue("relu(acc)"));
   set_order(in_order, "fused");
   const std::string heading = missed_heading(),
-                    without_order = heading.substr(0, heading.rfind(',')),
+                    without_order = heading.substr(0, heading.find(",order")),
                     oldest = without_order.substr(0, without_order.rfind(','));
   std::ofstream(file) << without_order << "\n";
   EXPECT_EQ(MissedProblems(file).add(plain), "");
@@ -171,7 +181,7 @@ TEST_F(Missed, ManyWritersShareAFile) {
   EXPECT_THAT(all, SizeIs(201));
   EXPECT_EQ(std::count(all.begin(), all.end(), missed_heading()), 1);
   for (const std::string& line : all)
-    EXPECT_EQ(std::count(line.begin(), line.end(), ','), 10) << line;
+    EXPECT_EQ(std::count(line.begin(), line.end(), ','), 12) << line;
 }
 
 }  // namespace

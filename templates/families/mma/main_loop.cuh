@@ -200,7 +200,7 @@ struct TileLoader {
   StageOffset<STAGES, kStageBytes> filling, used;
 
   DEVICE_MEMBER TileLoader(const MmaArgs& args, const WorkTile& work_tile, const WorkUnit& work, char* shared_memory)
-      : a(work_tile.a, args.lda, work.row, args.rows(), work.k_begin),
+      : a(work_tile.a, args.lda, work.row, row_end_of(args, work_tile.tile), work.k_begin),
         b(work_tile.b, args.ldb, work.column, args.columns(), work.k_begin),
         shared(shared_memory),
         tiles(work.tiles()),
@@ -280,7 +280,7 @@ DEVICE void multiply(Sums& sums, const MmaArgs& args, const WorkTile& work_tile,
   TileLoader loader(args, work_tile, work, shared);
   const ReaderA reader_a(thread.warp_m, thread.lane, args.a, args.lda);
   const ReaderB reader_b(thread.warp_n, thread.lane, args.b, args.ldb);
-  const bool multiplies = !SKIP_EDGE_WARPS || ((kWholeM || work.row + thread.warp_m < args.rows()) &&
+  const bool multiplies = !SKIP_EDGE_WARPS || ((kWholeM || work.row + thread.warp_m < row_end_of(args, work_tile.tile)) &&
                                     (kWholeN || work.column + thread.warp_n < args.columns()));
   const int first = thread.group * kSteps;
   Fragments fragments[FRAGMENTS];

@@ -138,6 +138,9 @@ KERNEL(kThreads, BLOCKS_PER_SM) mma(ARGUMENTS MmaArgs args) {
   if (SPLIT) launch_dependents();
   const WorkTile work_tile = work_tile_of_block(args, TILE_M, TILE_N);
   const Tile tile = work_tile.tile;
+  if constexpr (GROUPED != 0) {
+    if (!tile.any()) return;
+  }
   const Int64 share = k_share<SPLIT != 0, TILE_K>(args);
   const Int64 begin = SPLIT ? share * tile.split * TILE_K : 0;
   const Int64 end = begin + share * TILE_K < args.steps() ? begin + share * TILE_K : args.steps();
@@ -148,13 +151,13 @@ KERNEL(kThreads, BLOCKS_PER_SM) mma(ARGUMENTS MmaArgs args) {
   add_groups(sums, shared, thread);
   const Int64 row = tile.row + thread.warp_m, column = tile.column + thread.warp_n;
   const auto inside = [](Int64 left, int all) { return left < all ? static_cast<int>(left) : all; };
-  const int rows = kWholeM ? WARP_M : inside(args.rows() - row, WARP_M);
+  const int rows = kWholeM ? WARP_M : inside(row_end_of(args, tile) - row, WARP_M);
   const int columns = kWholeN ? WARP_N : inside(args.columns() - column, WARP_N);
 #if SPLIT
-  const Output to{{row, column, tile.batch}, work_tile.partial + row * args.columns() + column, args.columns(), rows, columns,
+  const Output to{place_of(tile, row, column), work_tile.partial + row * args.columns() + column, args.columns(), rows, columns,
                   {}};
 #else
-  const Output to{{row, column, tile.batch}, work_tile.c + row * args.ldc + column, args.ldc, rows, columns, scalars_of(args)};
+  const Output to{place_of(tile, row, column), work_tile.c + row * args.ldc + column, args.ldc, rows, columns, scalars_of(args)};
 #endif
 #if SLICE_K > 1 && EPILOGUE
   barrier();  // write_sums() overwrites the scratch that add_groups() reads

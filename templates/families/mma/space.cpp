@@ -165,7 +165,7 @@ std::vector<Constraint> search_hints() {
            "TILE_M is less than twice m (or the smallest, or what fills a line where m is "
            "contiguous)",
            [](const Mma& s, const In& in) {
-             return s.tile_m == 16 || s.tile_m < 2 * in.problem.m || s.a.least_line();
+             return s.tile_m == 16 || s.tile_m < 2 * most_rows(in.problem) || s.a.least_line();
            }),
       hint("tile_n_used", {"TILE_N", "PACK_B"},
            "TILE_N is less than twice n (or the smallest, or what fills a line where n is "

@@ -16,7 +16,7 @@ KERNEL(TILE_M * TILE_N, 1) naive(ARGUMENTS MultiplyArgs args) {
   const int thread = threadIdx.x;
   const Int64 row = work_tile.tile.row + (ACROSS ? thread / TILE_N : thread % TILE_M);
   const Int64 column = work_tile.tile.column + (ACROSS ? thread % TILE_N : thread / TILE_M);
-  if (row >= args.m || column >= args.n) return;
+  if (row >= row_end_of(args, work_tile.tile) || column >= args.n) return;
 
   // Steps between neighbours along k.
   const Int64 step_a = A_TRANSPOSED ? args.lda : 1;
@@ -30,5 +30,5 @@ KERNEL(TILE_M * TILE_N, 1) naive(ARGUMENTS MultiplyArgs args) {
     sum = multiply_add(widen(a[k * step_a]), widen(b[k * step_b]), sum);
 
   Result* c = work_tile.c + row * args.ldc + column;
-  blend(scalars_of(args), sum, c, {row, column, work_tile.tile.batch});
+  blend(scalars_of(args), sum, c, place_of(work_tile.tile, row, column));
 }

@@ -35,7 +35,17 @@ struct WorkUnit {
   Int64 k_begin, k_size;
   const float* a;
   const float* b;
+#if GROUPED
+  Int64 row_end;  // of the product's rows
+#endif
 
+  DEVICE_MEMBER Int64 end_of_rows([[maybe_unused]] const SimtArgs& args) const {
+#if GROUPED
+    return row_end;
+#else
+    return args.rows();
+#endif
+  }
   DEVICE_MEMBER int tiles() const { return static_cast<int>((k_size + TILE_K - 1) / TILE_K); }
 };
 
@@ -55,7 +65,7 @@ struct ThreadPosition {
   }
   // Whether any of the warp's part of C is inside the matrix.
   DEVICE_MEMBER bool multiplies(const SimtArgs& args, const WorkUnit& work) const {
-    return (kWholeM || work.row + warp_m < args.rows()) &&
+    return (kWholeM || work.row + warp_m < work.end_of_rows(args)) &&
            (kWholeN || work.column + warp_n < args.columns());
   }
 };
@@ -70,7 +80,7 @@ struct Source {
   int tiles, inner_a, inner_b, k_rest;  // k_rest: steps of k in the last tile
 
   DEVICE_MEMBER Source(const SimtArgs& args, const WorkUnit& work)
-      : a(work.a, args.lda, work.row, args.rows(), work.k_begin),
+      : a(work.a, args.lda, work.row, work.end_of_rows(args), work.k_begin),
         b(work.b, args.ldb, work.column, args.columns(), work.k_begin),
         tiles(work.tiles()),
         k_rest(kWholeK ? TILE_K : static_cast<int>(work.k_size - Int64(TILE_K) * (tiles - 1))) {

@@ -182,6 +182,9 @@ KERNEL(kThreads, BLOCKS_PER_SM) simt(ARGUMENTS SimtArgs args) {
   }
 #else
   const Tile tile = tile_of_block(args, TILE_M, TILE_N);
+  if constexpr (GROUPED != 0) {
+    if (!tile.any()) return;
+  }
   const Int64 batch = tile.batch;
   const Int64 share = k_share<SPLIT != 0, TILE_K>(args);
   const Int64 begin = SPLIT ? share * tile.split * TILE_K : 0;
@@ -191,13 +194,18 @@ KERNEL(kThreads, BLOCKS_PER_SM) simt(ARGUMENTS SimtArgs args) {
                      begin,
                      end > begin ? end - begin : 0,
                      operand_of<POINTERS_A != 0>(args, args.a, args.stride_a, batch),
-                     operand_of<POINTERS_B != 0>(args, args.b, args.stride_b, batch)};
+                     operand_of<POINTERS_B != 0>(args, args.b, args.stride_b, batch)
+#if GROUPED
+                         ,
+                     tile.row_end
+#endif
+  };
   Sums sums = {};
   if (args.has_product()) multiply(sums, stages, args, work, thread);
   const Int64 ldc = SPLIT ? args.columns() : args.ldc;
   float* c = SPLIT ? args.c + (batch * args.parts() + tile.split) * args.rows() * args.columns()
                    : matrix_of<POINTERS_C != 0>(args.c, args.stride_c, batch);
-  write_result({{tile.row, tile.column, batch}, c + tile.row * ldc + tile.column, ldc, args.rows() - tile.row,
+  write_result({place_of(tile, tile.row, tile.column), c + tile.row * ldc + tile.column, ldc, row_end_of(args, tile) - tile.row,
                 args.columns() - tile.column,
                 SPLIT ? Scalars{1.0f, 0.0f} : scalars_of(args)},
                sums, shared, thread);

@@ -117,7 +117,7 @@ std::vector<Constraint> search_hints() {
   return {
       hint("tile_m_used", {"TILE_M"}, "TILE_M is less than twice m (or the smallest)",
            [](const Simt& s, const In& in) {
-             return s.tile_m == 16 || s.tile_m < 2 * in.problem.m;
+             return s.tile_m == 16 || s.tile_m < 2 * most_rows(in.problem);
            }),
       hint("tile_n_used", {"TILE_N"}, "TILE_N is less than twice n (or the smallest)",
            [](const Simt& s, const In& in) {

@@ -32,6 +32,9 @@ KERNEL(TILE * TILE, 1) tiled(ARGUMENTS MultiplyArgs args) {
 
   const WorkTile work_tile = work_tile_of_block(args, TILE, TILE);
   const Tile tile = work_tile.tile;
+  if constexpr (GROUPED != 0) {
+    if (!tile.any()) return;
+  }
   const int fast = threadIdx.x % TILE;  // differs between neighbouring threads
   const int slow = threadIdx.x / TILE;
 
@@ -39,7 +42,7 @@ KERNEL(TILE * TILE, 1) tiled(ARGUMENTS MultiplyArgs args) {
   const int a_m = A_TRANSPOSED ? fast : slow, a_k = A_TRANSPOSED ? slow : fast;
   const bool along_n = (B_TRANSPOSED == 0) == (READ_B != 0);
   const int b_k = along_n ? slow : fast, b_n = along_n ? fast : slow;
-  const bool a_inside = tile.row + a_m < args.m;  //@ tiled-row-edge-a
+  const bool a_inside = tile.row + a_m < row_end_of(args, tile);  //@ tiled-row-edge-a
   const bool b_inside = tile.column + b_n < args.n;
   const Element* a = work_tile.a + (A_TRANSPOSED ? a_k * args.lda + tile.row + a_m
                                             : (tile.row + a_m) * args.lda + a_k);
@@ -61,8 +64,8 @@ KERNEL(TILE * TILE, 1) tiled(ARGUMENTS MultiplyArgs args) {
   }
 
   const Int64 row = tile.row + slow, column = tile.column + fast;
-  if (row < args.m && column < args.n) {
+  if (row < row_end_of(args, tile) && column < args.n) {
     Result* c = work_tile.c + row * args.ldc + column;
-    blend(scalars_of(args), sum, c, {row, column, tile.batch});
+    blend(scalars_of(args), sum, c, place_of(tile, row, column));
   }
 }

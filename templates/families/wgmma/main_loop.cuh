@@ -142,6 +142,15 @@ typedef Sum Sums[kInstructions][WGMMA_N / 2];
 typedef ClusterPipeline<STAGES, kStageBytes, kCluster> TilePipeline;
 
 typedef WorkQueue<TILE_M * CLUSTER_M, TILE_N * CLUSTER_N, kCluster> Queue;
+#if GROUPED
+static_assert(!SPLIT && !STREAM_K && EPILOGUE != 2, "a tile's k is whole, and rows of other products are not overwritten");
+DEVICE GroupTable groups_of(const WgmmaArgs& args, char* shared) {
+  return GroupTable(args, shared + kLayout.shared_bytes());
+}
+DEVICE Queue queue_of(const WgmmaArgs& args, char* shared) { return Queue(args, groups_of(args, shared)); }
+#else
+DEVICE Queue queue_of(const WgmmaArgs& args, char*) { return Queue(args, args.products()); }
+#endif
 
 // A cluster's work: a tile of C of all its blocks together, and a part of k.
 //
@@ -152,6 +161,9 @@ struct WorkItem {
   int row, column;  // of this block's tile of C
   int split, product;
   int k_begin, tiles;
+#if GROUPED
+  int row_end;  // of the product's rows
+#endif
 #if STREAM_K
   int nth;        // of the range's tiles of C; negative: a whole tile
   unsigned from;  // the range's first tile of k that is not taken
@@ -182,6 +194,9 @@ struct WorkItem {
     column = static_cast<int>(tile.column) + block / CLUSTER_M * TILE_N;
     split = tile.split;
     product = tile.batch;
+#if GROUPED
+    row_end = static_cast<int>(tile.row_end);
+#endif
     k_begin = static_cast<int>(begin) * TILE_K;
     tiles = end > begin ? static_cast<int>(end - begin) : 0;
   }
@@ -200,6 +215,20 @@ struct WorkItem {
     *this = WorkItem(args, queue, number, block);
 #endif
     return true;
+  }
+  DEVICE_MEMBER Int64 end_of_rows([[maybe_unused]] const WgmmaArgs& args) const {
+#if GROUPED
+    return row_end;  //@ wgmma-row-end
+#else
+    return args.rows();
+#endif
+  }
+  DEVICE_MEMBER Place place(Int64 of_row, Int64 of_column) const {
+#if GROUPED && POINTWISE
+    return {of_row, of_column, product, row_end};
+#else
+    return {of_row, of_column, product};
+#endif
   }
   // Whether other clusters share the tile of C: its sums are stored apart.
 #if STREAM_K
@@ -246,7 +275,7 @@ DEVICE void copy_tiles(const WgmmaArgs& args, TilePipeline& pipeline, const Queu
     const unsigned same_row = ((1u << kCluster) - 1) / ((1u << CLUSTER_M) - 1) << in_column;
     const unsigned same_column = ((1u << CLUSTER_M) - 1) << in_row * CLUSTER_M;  //@ wgmma-blocks-of-column
     // Rows of A and columns of B from the tile's first on.
-    const int rows = static_cast<int>(args.rows()) - work.row;  //@ wgmma-rows-inside
+    const int rows = static_cast<int>(work.end_of_rows(args)) - work.row;  //@ wgmma-rows-inside
     const int columns = static_cast<int>(args.columns()) - work.column;
     const int bytes = SKIP ? ELEMENT_PARTS * (Left::kSkipping.copied_bytes(SWAP_AB ? columns : rows) +
                                               Right::kSkipping.copied_bytes(SWAP_AB ? rows : columns))

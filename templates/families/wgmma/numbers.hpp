@@ -27,6 +27,7 @@ struct Wgmma {
   int group_m;
   int element, result, sum;  ///< bytes
   int parts_of_element;      ///< 2: operands are split into a large and a small part (f32x3)
+  std::int64_t table_bytes;  ///< of the products' rows in shared memory, of a grouped problem
   TileLayout a, b;
 
   Wgmma(const Problem& p, const Configuration& c)
@@ -52,6 +53,7 @@ struct Wgmma {
         result(bytes_of(p.c.type)),
         sum(bytes_of(p.accumulator)),
         parts_of_element(p.math == MathMode::f32x3 ? 2 : 1),
+        table_bytes(is_grouped(p) ? layout::group_table_bytes(p.batch) : 0),
         a{tile_m, tile_k, !reads_a_transposed(p, pack_a), cluster_n, element, false},
         b{tile_n, tile_k, reads_b_transposed(p, pack_b), cluster_m, element, false} {
     a.skips = b.skips = skips(p);
@@ -63,7 +65,7 @@ struct Wgmma {
       tile.skips = true;
       return round_up(size, std::int64_t{tile.span} * sharing) - size >= tile.unit();
     };
-    return outside(p.m, a, cluster_m) || outside(p.n, b, cluster_n);
+    return is_grouped(p) || outside(p.m, a, cluster_m) || outside(p.n, b, cluster_n);
   }
   int parts(const Problem&, const DeviceInfo&) const { return split; }
   int cluster() const { return cluster_m * cluster_n; }
@@ -73,8 +75,8 @@ struct Wgmma {
   }
   /// A cluster's tiles of C, of each part of k and each product.
   std::int64_t items(const Problem& p) const {
-    return ceil_div(p.m, std::int64_t{tile_m} * cluster_m) *
-           ceil_div(p.n, std::int64_t{tile_n} * cluster_n) * split * p.batch;
+    return row_tiles(p, std::int64_t{tile_m} * cluster_m) *
+           ceil_div(p.n, std::int64_t{tile_n} * cluster_n) * split;
   }
   StreamK stream_k_of(const Problem& p, const DeviceInfo& device) const {
     return tilewise::stream_k_of(p, std::int64_t{tile_m} * cluster_m,
@@ -97,9 +99,10 @@ struct Wgmma {
     return split > 1 ? common_alignment({static_cast<std::uint64_t>(p.n) * unsigned(sum)})
                      : p.c.alignment;
   }
-  /// Whether TMA can store C: it writes whole 16 bytes of a row, of matrices at even distances.
+  /// Whether TMA can store C: it writes whole 16 bytes of a row, of matrices at even distances, and
+  /// all rows of a tile that are in its matrix, also those of another product of a group.
   bool rows_by_tma(const Problem& p) const {
-    return p.c.alignment == 16 && p.n * result % 16 == 0 && !p.pointers;
+    return p.c.alignment == 16 && p.n * result % 16 == 0 && !p.pointers && !is_grouped(p);
   }
   bool shift_c(const Problem& p) const { return vector_c * out_bytes() > out_alignment(p); }
   /// Columns of C that a warp stages at a time.
@@ -112,7 +115,8 @@ struct Wgmma {
     const ConsumerBarriers barriers{consumers, ping_pong, epilogue == 2, swap};
     const BlockLayout block{parts_of_element * (a.bytes() + b.bytes()), stages,
                             epilogue_layout(shifted).bytes(), consumers * 4, barriers.all()};
-    return static_cast<std::uint32_t>(block.shared_bytes());
+    // Where a table is larger than any shared memory, its size only needs to be too large.
+    return static_cast<std::uint32_t>(block.shared_bytes() + table_bytes);
   }
   std::uint32_t shared_bytes() const { return shared_bytes(true); }
   int sums() const { return row_blocks() * right().span / 2; }
@@ -142,8 +146,9 @@ struct Wgmma {
   }
 };
 
-/// The pack that TMA and the instruction need for an operand. along_k: k is contiguous.
-Pack needed_pack(const Problem& problem, bool along_k, int alignment);
+/// The packs that TMA and the instruction need.
+Pack needed_pack_a(const Problem& problem);
+Pack needed_pack_b(const Problem& problem);
 
 std::vector<Parameter> parameters();
 std::vector<Constraint> constraints();

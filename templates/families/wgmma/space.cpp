@@ -156,7 +156,7 @@ std::vector<Constraint> search_hints() {
   return {
       hint("tile_m_used", {"TILE_M"}, "TILE_M is less than twice m, or at most 64",
            [](const Wgmma& s, const In& in) {
-             return s.tile_m <= 64 || s.tile_m < 2 * in.problem.m;
+             return s.tile_m <= 64 || s.tile_m < 2 * most_rows(in.problem);
            }),
       hint("tile_n_used", {"TILE_N"}, "TILE_N is less than twice n, or at most 64",
            [](const Wgmma& s, const In& in) {
@@ -168,17 +168,16 @@ std::vector<Constraint> search_hints() {
            "its number of tiles",
            [](const Wgmma& s, const In& in) {
              const int width = s.right().span;
-             const std::int64_t all = s.swap ? in.problem.m : in.problem.n;
+             const std::int64_t all = s.swap ? most_rows(in.problem) : in.problem.n;
              return width % 16 == 0 || width <= 48 ||
                     width == round_up(ceil_div(all, ceil_div(all, width)), 8);
            }),
       hint("wide_tiles_fill", {"TILE_M", "TILE_N", "SWAP_AB"},
            "a tile over 256 wide leaves no multiprocessor without a tile",
            [](const Wgmma& s, const In& in) {
-             return s.across() == 1 || ceil_div(in.problem.m, s.tile_m) *
-                                               ceil_div(in.problem.n, s.tile_n) *
-                                               in.problem.batch >=
-                                           in.device.multiprocessors;
+             return s.across() == 1 ||
+                    row_tiles(in.problem, s.tile_m) * ceil_div(in.problem.n, s.tile_n) >=
+                        in.device.multiprocessors;
            }),
       hint("enough_stages", {"STAGES", "TILE_K"}, "the stages hold at least 256 bytes of k",
            [](const Wgmma& s, const In&) { return s.stages * s.tile_k * s.element >= 256; }),
@@ -197,7 +196,7 @@ std::vector<Constraint> search_hints() {
       hint("cluster_needed", {"CLUSTER_M", "CLUSTER_N", "TILE_M", "TILE_N"},
            "a cluster is no larger than the tiles there are",
            [](const Wgmma& s, const In& in) {
-             return (s.cluster_m == 1 || in.problem.m > s.tile_m) &&
+             return (s.cluster_m == 1 || most_rows(in.problem) > s.tile_m) &&
                     (s.cluster_n == 1 || in.problem.n > s.tile_n);
            }),
       Common::split_needed(4),
@@ -215,16 +214,10 @@ std::vector<Constraint> search_hints() {
            }),
       hint("pack_a_pays", {"PACK_A"},
            "A is packed only where it has to be, and transposed only for k to be contiguous",
-           [](const Wgmma& s, const In& in) {
-             return s.pack_a ==
-                    needed_pack(in.problem, !in.problem.a.transposed, in.problem.a.alignment);
-           }),
+           [](const Wgmma& s, const In& in) { return s.pack_a == needed_pack_a(in.problem); }),
       hint("pack_b_pays", {"PACK_B"},
            "B is packed only where it has to be, and transposed only for k to be contiguous",
-           [](const Wgmma& s, const In& in) {
-             return s.pack_b ==
-                    needed_pack(in.problem, in.problem.b.transposed, in.problem.b.alignment);
-           }),
+           [](const Wgmma& s, const In& in) { return s.pack_b == needed_pack_b(in.problem); }),
       hint("wide_stores", {"EPILOGUE", "VECTOR_C", "SPLIT_K"},
            "stores from shared memory are at least as wide as C's alignment, 16 bytes at most",
            [](const Wgmma& s, const In& in) {
@@ -244,10 +237,23 @@ std::vector<Constraint> search_hints() {
 
 }  // namespace
 
+namespace {
+
+/// along_k: k is contiguous.
 Pack needed_pack(const Problem& problem, bool along_k, int alignment) {
   if (bytes_of(problem.a.type) != 2 && !along_k) return Pack::transpose;
   return alignment < 16 || problem.pointers || problem.math == MathMode::f32x3 ? Pack::pad
                                                                                : Pack::none;
+}
+
+}  // namespace
+
+Pack needed_pack_a(const Problem& problem) {
+  if (rows_begin_anywhere(problem)) return Pack::transpose;
+  return needed_pack(problem, !problem.a.transposed, problem.a.alignment);
+}
+Pack needed_pack_b(const Problem& problem) {
+  return needed_pack(problem, problem.b.transposed, problem.b.alignment);
 }
 
 std::vector<Parameter> parameters() {

@@ -26,7 +26,7 @@ struct WarpTile {
   // Of an element: `left` and `right` from the instruction's first rows and the warp's on.
   DEVICE_MEMBER Place place(int i, int left, int right) const {
     const Int64 of_left = first_left + left_of(i) + left, of_right = right_of(i) + right;
-    return {work.row + (SWAP_AB ? of_right : of_left), work.column + (SWAP_AB ? of_left : of_right), work.product};
+    return work.place(work.row + (SWAP_AB ? of_right : of_left), work.column + (SWAP_AB ? of_left : of_right));
   }
   // `width` of the right operand, from the instruction's row `first_right` on.
   DEVICE_MEMBER Output part(int i, int first_right, int width) const {
@@ -34,15 +34,15 @@ struct WarpTile {
     const int right = right_of(i) + first_right;
     const Int64 row = work.row + (SWAP_AB ? right : left), column = work.column + (SWAP_AB ? left : right);
     const auto inside = [](Int64 rest, int all) { return rest < all ? static_cast<int>(rest) : all; };
-    const int rows = inside(args.rows() - row, SWAP_AB ? width : 16);
+    const int rows = inside(work.end_of_rows(args) - row, SWAP_AB ? width : 16);
     const int columns = inside(args.columns() - column, SWAP_AB ? 16 : width);  //@ wgmma-columns
 #if SPLIT
     const Int64 part = BATCHED ? Int64(work.product) * args.parts() + work.split : work.split;
     Sum* partial = reinterpret_cast<Sum*>(args.c) + part * args.rows() * args.columns();
-    return {{row, column, work.product}, partial + row * args.columns() + column, args.columns(), rows, columns, {}};
+    return {work.place(row, column), partial + row * args.columns() + column, args.columns(), rows, columns, {}};
 #else
     Result* c = BATCHED ? matrix_of<POINTERS_C != 0>(args.c, args.stride_c, work.product) : args.c;
-    return {{row, column, work.product}, c + row * args.ldc + column, args.ldc, rows, columns, scalars};
+    return {work.place(row, column), c + row * args.ldc + column, args.ldc, rows, columns, scalars};
 #endif
   }
 };

@@ -163,7 +163,8 @@ constexpr DefaultTile kDefaultTiles[] = {
     {64, 128, 1, false},  {64, 64, 1, false},   {32, 64, 1, true},    {16, 64, 1, true}};
 
 std::int64_t tiles_of(const DefaultTile& tile, const Problem& problem) {
-  return ceil_div(problem.m, tile.m) * ceil_div(problem.n, tile.n) * problem.batch;
+  return static_cast<std::int64_t>(expected_row_tiles(problem, tile.m)) *
+         ceil_div(problem.n, tile.n);
 }
 
 /// Cycles for all steps of k of a multiprocessor's tiles: of the instruction, or of the copies
@@ -180,6 +181,7 @@ int default_split(const DefaultTile& tile, const Problem& problem, const DeviceI
   if (problem.order)
     return problem.order->part == 0 ? 1
                                     : static_cast<int>(ceil_div(problem.k, problem.order->part));
+  if (is_grouped(problem)) return 1;
   int split = 1;
   while (split < 64 && 2 * split * tiles <= device.multiprocessors &&
          problem.k / (2 * split) >= 512)
@@ -191,9 +193,6 @@ Configuration default_of_tile(const DefaultTile& tile, const Problem& problem,
                               const DeviceInfo& device) {
   const int split = default_split(tile, problem, device);
   const bool rows = split == 1 && !tile.swap;  // stored by TMA, or as rows at any alignment
-  const auto pack = [&](bool along_k, int alignment) {
-    return static_cast<int>(wgmma::needed_pack(problem, along_k, alignment));
-  };
   const int written = split > 1 ? bytes_of(problem.accumulator) : bytes_of(problem.c.type);
   Configuration c{{"TILE_M", tile.m},
                   {"TILE_N", tile.n},
@@ -204,8 +203,8 @@ Configuration default_of_tile(const DefaultTile& tile, const Problem& problem,
                   {"CLUSTER_N", 1},
                   {"STAGES", 8},
                   {"SWAP_AB", tile.swap},
-                  {"PACK_A", pack(!problem.a.transposed, problem.a.alignment)},
-                  {"PACK_B", pack(problem.b.transposed, problem.b.alignment)},
+                  {"PACK_A", static_cast<int>(wgmma::needed_pack_a(problem))},
+                  {"PACK_B", static_cast<int>(wgmma::needed_pack_b(problem))},
                   {"EPILOGUE", rows ? 3 : 1},
                   {"VECTOR_C", rows ? 1 : std::min(8, 16 / written)},
                   {"BLOCKS_PER_SM", 1},

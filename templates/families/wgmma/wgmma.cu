@@ -95,7 +95,7 @@ DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, int bl
 #else
     store_registers(to, sums);
 #endif
-  } while (work.next(args, Queue(args, args.products()), block));
+  } while (work.next(args, queue_of(args, shared), block));
 #if EPILOGUE == 2
   if (int(threadIdx.x) % 32 == 0) stores_read<0>();  //@ wgmma-last-stores
 #endif
@@ -126,13 +126,22 @@ KERNEL(kThreads, BLOCKS_PER_SM) wgmma(ARGUMENTS WgmmaArgs args) {
       for (int w = 0; w < 4; ++w) mbarrier_arrive(own);
 #endif
   }
-  const Queue queue(args, args.products());
+#if GROUPED
+  if (warp == 2) groups_of(args, shared).fill(args, TILE_M * CLUSTER_M);
+#else
+  const Queue queue = queue_of(args, shared);
   const WorkItem work(args, queue, queue.first, block);
+#endif
   TilePipeline pipeline(shared, shared + kLayout.barriers_at(), 4 * kReaders * kCluster);
   if (kCluster > 1)
     cluster_barrier();  //@ wgmma-begin
   else
     barrier();
+#if GROUPED
+  const Queue queue = queue_of(args, shared);
+  if (queue.first >= queue.items) return;  // of all blocks of the cluster
+  const WorkItem work(args, queue, queue.first, block);
+#endif
   grid_dependency_wait();
   if (SPLIT || STREAM_K) launch_dependents();
   if (warpgroup == 0) {

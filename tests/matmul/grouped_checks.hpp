@@ -1,0 +1,237 @@
+#pragma once
+// Grouped products through the entry points, on any machine: each kind, layout and form of groups,
+// with epilogues, random winners, bad numbers of rows, and in graphs that are replayed with other
+// numbers.
+#include <gmock/gmock.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "templates/space/search_space.hpp"
+#include "tests/matmul/served_checks.hpp"
+#include "tilewise/number.hpp"
+#include "vocabulary/problem.hpp"
+
+namespace tilewise::test {
+
+struct GroupedTest : Served {
+  explicit GroupedTest(const std::string& name) : Served(name) {}
+
+  using Bytes = std::vector<std::byte>;
+
+  /// A call of a grouped problem on the device, its operands of small whole numbers, and what it
+  /// has to write.
+  struct Job {
+    Problem problem;
+    std::int64_t lda, ldb, ldc, stride_a, stride_b, stride_c;
+    Bytes a, b, c, bias, aux;
+    std::vector<std::int32_t> group_rows;
+    DeviceBuffer on_a, on_b, on_c, on_bias, on_aux, on_rows;
+    double alpha = 2, beta = -1;
+  };
+
+  static Problem problem_of(const ProductKind& kind, Layout layout, Grouping grouping,
+                            std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t groups) {
+    Problem problem = typed_problem(layout, m, n, k, kind.a, kind.c, kind.math, groups);
+    problem.grouping = grouping;
+    set_alignment(problem, natural_alignment(problem));
+    return problem;
+  }
+
+  DeviceBuffer on_device(const Bytes& bytes) {
+    DeviceBuffer buffer(*device, std::int64_t(bytes.size()));
+    device->copy_to_device(buffer.data(), bytes.data(), std::int64_t(bytes.size()), nullptr);
+    device->synchronize(nullptr);
+    return buffer;
+  }
+  Bytes numbers(DType type, std::int64_t count) {
+    Bytes bytes(std::size_t(bytes_of(type, count)));
+    for (std::int64_t i = 0; i < count; ++i)
+      from_double(type, int(random_() % 5) - 2, bytes.data() + bytes_of(type, i));
+    return bytes;
+  }
+
+  /// Ends (or counts) with empty products, one row, and rows behind the last end.
+  std::vector<std::int32_t> some_rows(const Problem& problem) {
+    std::vector<std::int32_t> rows;
+    for (std::int64_t i = 0; i < problem.batch; ++i)
+      rows.push_back(std::int32_t(random_() % std::uint64_t(problem.m + 1)));
+    if (problem.grouping == Grouping::rows) std::sort(rows.begin(), rows.end());
+    if (problem.batch > 2) rows[1] = problem.grouping == Grouping::rows ? rows[0] : 0;
+    return rows;
+  }
+
+  Job job_of(const Problem& problem, std::int64_t extra) {
+    const std::int64_t matrices = row_matrices(problem);
+    Job job;
+    job.problem = problem;
+    job.lda = min_lda(problem) + extra, job.ldb = min_ldb(problem) + extra,
+    job.ldc = min_ldc(problem) + extra;
+    job.stride_a = rows_a(problem) * job.lda, job.stride_b = rows_b(problem) * job.ldb;
+    job.stride_c = problem.m * job.ldc;
+    job.a = numbers(problem.a.type, matrices * job.stride_a);
+    job.b = numbers(problem.b.type, problem.batch * job.stride_b);
+    job.c = numbers(problem.c.type, matrices * job.stride_c);
+    job.bias = numbers(problem.c.type, problem.batch * problem.n);
+    job.aux = numbers(problem.c.type, matrices * problem.m * problem.n);
+    job.on_a = on_device(job.a), job.on_b = on_device(job.b), job.on_c = on_device(job.c);
+    job.on_bias = on_device(job.bias), job.on_aux = on_device(job.aux);
+    job.on_rows = DeviceBuffer(*device, problem.batch * 4);
+    set_rows(job, some_rows(problem));
+    return job;
+  }
+  void set_rows(Job& job, std::vector<std::int32_t> rows) {
+    job.group_rows = std::move(rows);
+    device->copy_to_device(job.on_rows.data(), job.group_rows.data(),
+                           std::int64_t(job.group_rows.size()) * 4, nullptr);
+    device->synchronize(nullptr);
+  }
+
+  struct Bound {
+    Call call;
+    std::vector<EpilogueOperand> operands;
+  };
+  static Bound bound(const Job& job) {
+    Bound made;
+    Call& call = made.call;
+    call.a = job.on_a.data(), call.b = job.on_b.data(), call.c = job.on_c.data();
+    call.lda = job.lda, call.ldb = job.ldb, call.ldc = job.ldc;
+    call.stride_a = job.stride_a, call.stride_b = job.stride_b, call.stride_c = job.stride_c;
+    call.alpha = job.alpha, call.beta = job.beta;
+    call.group_rows = static_cast<const std::int32_t*>(job.on_rows.data());
+    if (job.problem.epilogue) {
+      // "x = acc + bias[j]; aux[i,j] = x; ..."
+      made.operands = {{job.on_bias.data(), job.problem.n, job.problem.n, 0},
+                       {job.on_aux.data(), job.problem.n, job.problem.m * job.problem.n, 0}};
+      call.operands = made.operands;
+    }
+    return made;
+  }
+
+  /// C and aux by definition, from what they are before the call.
+  static void expect(const Job& job, Bytes& c, Bytes& aux) {
+    const Problem& p = job.problem;
+    c = job.c, aux = job.aux;
+    const auto element = [](const Bytes& bytes, DType type, std::int64_t at) {
+      return to_double(type, bytes.data() + bytes_of(type, at));
+    };
+    const std::vector<RowRange> ranges = row_ranges(p, job.group_rows.data());
+    for (std::int64_t g = 0; g < p.batch; ++g) {
+      const std::int64_t matrix = p.grouping == Grouping::rows ? 0 : g;
+      for (std::int64_t i = ranges[std::size_t(g)].begin; i < ranges[std::size_t(g)].end; ++i)
+        for (std::int64_t j = 0; j < p.n; ++j) {
+          double sum = 0;
+          for (std::int64_t q = 0; q < p.k; ++q)
+            sum += element(job.a, p.a.type,
+                           matrix * job.stride_a +
+                               (p.a.transposed ? q * job.lda + i : i * job.lda + q)) *
+                   element(job.b, p.b.type,
+                           g * job.stride_b + (p.b.transposed ? j * job.ldb + q : q * job.ldb + j));
+          const std::int64_t at = matrix * job.stride_c + i * job.ldc + j;
+          double value =
+              job.alpha * sum + (job.beta == 0 ? 0 : job.beta * element(job.c, p.c.type, at));
+          if (p.epilogue) {
+            value += element(job.bias, p.c.type, g * p.n + j);
+            from_double(p.c.type, value, aux.data() + bytes_of(p.c.type, (matrix * p.m + i) * p.n + j));
+            value = std::max(value, 0.0);
+          }
+          from_double(p.c.type, value, c.data() + bytes_of(p.c.type, at));
+        }
+    }
+  }
+  Bytes downloaded(const DeviceBuffer& from) {
+    Bytes bytes(std::size_t(from.bytes()));
+    device->copy_to_host(bytes.data(), from.data(), from.bytes(), nullptr);
+    device->synchronize(nullptr);
+    return bytes;
+  }
+  static std::string difference(DType type, const Bytes& got, const Bytes& expected) {
+    for (std::int64_t at = 0; at < std::int64_t(got.size()); at += bytes_of(type)) {
+      const double is = to_double(type, got.data() + at),
+                   should_be = to_double(type, expected.data() + at);
+      if (is != should_be)
+        return "element " + std::to_string(at / bytes_of(type)) + " is " + std::to_string(is) +
+               " instead of " + std::to_string(should_be);
+    }
+    return "";
+  }
+  void expect_right(const Job& job, const std::string& what) {
+    Bytes c, aux;
+    expect(job, c, aux);
+    ASSERT_EQ(difference(job.problem.c.type, downloaded(job.on_c), c), "")
+        << to_string(job.problem) << " " << what;
+    ASSERT_EQ(difference(job.problem.c.type, downloaded(job.on_aux), aux), "")
+        << "aux of " << to_string(job.problem) << " " << what;
+  }
+  void check(Matmul& matmul, const Problem& problem, std::int64_t extra,
+             const std::string& what = "") {
+    Job job = job_of(problem, extra);
+    matmul(problem, bound(job).call);
+    device->synchronize(nullptr);
+    expect_right(job, what);
+  }
+
+  /// Every kind of product, as far as this device has it.
+  void check_every_kind(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t groups) {
+    Matmul matmul(options);
+    int nth = 0, checked = 0;
+    for (const ProductKind& kind : product_kinds())
+      for (const Grouping grouping : {Grouping::rows, Grouping::counts}) {
+        Problem problem = problem_of(kind, kLayouts[nth++ % 4], grouping, m, n, k, groups);
+        if (is_unsupported(matmul, problem)) continue;
+        if (!is_integer(problem.accumulator) && nth % 3 == 0) set_epilogue(problem, epilogue_);
+        check(matmul, problem, nth % 2);
+        ++checked;
+      }
+    EXPECT_GE(checked, 12);
+  }
+  /// Each template with random candidates of its space.
+  void check_random_winners(const char* name, DType type, int count, std::int64_t groups) {
+    const ProductKind& kind = *find_product_kind(type, type, MathMode::strict);
+    for (int i = 0; i < count; ++i) {
+      Problem problem =
+          problem_of(kind, kLayouts[i % 4], i % 3 == 0 ? Grouping::counts : Grouping::rows,
+                     100 + 8 * std::int64_t(random_() % 30), 8 * (1 + std::int64_t(random_() % 20)),
+                     8 * (1 + std::int64_t(random_() % 12)), groups);
+      if (i % 2 == 0) set_epilogue(problem, epilogue_);
+      const SearchSpace space(problem, device->info(), {&find_template(name)});
+      const auto drawn = space.random(random_, 20000);
+      if (!drawn) continue;
+      std::filesystem::remove(options.database);
+      Matmul matmul = with_winner(problem, *drawn);
+      expect_served(matmul, problem, *drawn);
+      check(matmul, problem, 0, to_string(*drawn));
+      if (HasFatalFailure()) return;
+    }
+  }
+  /// A graph, replayed with other numbers of rows.
+  void check_replayed(const Problem& problem) {
+    Matmul matmul(options);
+    Job job = job_of(problem, 0);
+    job.beta = 0;
+    const Stream stream = device->create_stream();
+    {
+      matmul.prepare(problem);
+      Bound made = bound(job);
+      made.call.stream = stream;
+      const auto graph = device->capture(stream, [&] { matmul(problem, made.call); });
+      for (int i = 0; i < 4; ++i) {
+        set_rows(job, some_rows(problem));
+        device->copy_to_device(job.on_c.data(), job.c.data(), std::int64_t(job.c.size()), nullptr);
+        device->copy_to_device(job.on_aux.data(), job.aux.data(), std::int64_t(job.aux.size()),
+                               nullptr);
+        device->synchronize(nullptr);
+        graph->launch(stream);
+        device->synchronize(stream);
+        expect_right(job, "replay " + std::to_string(i));
+      }
+    }
+    device->destroy_stream(stream);
+  }
+
+  const Epilogue epilogue_{"x = acc + bias[j]; aux[i,j] = x; relu(x)"};
+  std::mt19937_64 random_{7};
+};
+
+}  // namespace tilewise::test

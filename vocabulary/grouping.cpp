@@ -1,0 +1,141 @@
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+
+#include "tilewise/error.hpp"
+#include "vocabulary/enum_names.hpp"
+#include "vocabulary/problem.hpp"
+#include "vocabulary/rounding.hpp"
+
+namespace tilewise {
+namespace {
+
+constexpr std::array<std::string_view, 3> kGroupings{"none", "rows", "counts"};
+constexpr std::array<std::string_view, 3> kDistributions{"even", "zipf", "one_hot"};
+
+/// Rows of each product of `all`.
+std::vector<std::int64_t> distributed(const Problem& problem, std::int64_t all) {
+  const auto products = static_cast<std::size_t>(problem.batch);
+  std::vector<double> shares(products, 1);
+  for (std::size_t i = 0; i < products; ++i) {
+    if (problem.distribution == Distribution::zipf) shares[i] = 1 / static_cast<double>(i + 1);
+    if (problem.distribution == Distribution::one_hot) shares[i] = i == products / 2 ? 1 : 0;
+  }
+  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+  std::vector<std::int64_t> rows(products);
+  for (std::size_t i = 0; i < products; ++i)
+    rows[i] = static_cast<std::int64_t>(static_cast<double>(all) * (shares[i] / sum));
+  // What the rounding leaves over: evenly a row each, otherwise to the first.
+  std::int64_t rest = all - std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
+  if (problem.distribution != Distribution::even) rows.front() += std::exchange(rest, 0);
+  for (std::size_t i = 0; rest > 0; ++i, --rest) ++rows[i % products];
+  return rows;
+}
+
+}  // namespace
+
+std::string_view to_string(Grouping grouping) {
+  return kGroupings.at(static_cast<std::size_t>(grouping));
+}
+Grouping parse_grouping(std::string_view name) { return parse_named<Grouping>(name, "grouping"); }
+
+std::string_view to_string(Distribution distribution) {
+  return kDistributions.at(static_cast<std::size_t>(distribution));
+}
+Distribution parse_distribution(std::string_view name) {
+  return parse_named<Distribution>(name, "distribution");
+}
+
+std::string grouping_text(const Problem& problem) {
+  if (!is_grouped(problem)) return "";
+  return std::string(to_string(problem.grouping)) + " " +
+         std::string(to_string(problem.distribution));
+}
+
+void set_grouping(Problem& problem, std::string_view text) {
+  problem.grouping = Grouping::none;
+  problem.distribution = Distribution::even;
+  if (text.empty()) return;
+  const std::size_t end = text.find(' ');
+  const Grouping grouping = parse_grouping(text.substr(0, end));
+  if (end == text.npos || grouping == Grouping::none)
+    throw Error(ErrorKind::invalid_argument,
+                "a problem grouped by \"" + std::string(text) +
+                    "\"; it is grouped by rows or counts and a distribution, as in \"rows even\"");
+  problem.distribution = parse_distribution(text.substr(end + 1));
+  problem.grouping = grouping;
+}
+
+std::vector<std::int32_t> group_rows_of(const Problem& problem) {
+  std::vector<std::int32_t> numbers;
+  if (!is_grouped(problem) || problem.batch == 0) return numbers;
+  const bool by_rows = problem.grouping == Grouping::rows;
+  std::int64_t end = 0;
+  for (const std::int64_t rows :
+       distributed(problem, by_rows ? problem.m : problem.m * problem.batch / 2)) {
+    end += rows;
+    numbers.push_back(static_cast<std::int32_t>(by_rows ? end : std::min(rows, problem.m)));
+  }
+  return numbers;
+}
+
+std::vector<RowRange> row_ranges(const Problem& problem, const std::int32_t* group_rows) {
+  std::vector<RowRange> ranges;
+  std::int64_t before = 0;
+  for (std::int64_t i = 0; i < problem.batch; ++i) {
+    std::int64_t end = std::clamp<std::int64_t>(group_rows[i], 0, problem.m);
+    if (problem.grouping == Grouping::rows) end = std::max(end, before);
+    ranges.push_back({before, end});
+    if (problem.grouping == Grouping::rows) before = end;
+  }
+  return ranges;
+}
+
+ProductRows::ProductRows(const Problem& problem) : m_(problem.m) {
+  if (problem.grouping == Grouping::rows)
+    ranges_ = row_ranges(problem, group_rows_of(problem).data());
+}
+
+std::int64_t ProductRows::product_of(std::int64_t row) const {
+  if (ranges_.empty()) return row / m_;
+  const auto behind =
+      std::upper_bound(ranges_.begin(), ranges_.end(), row,
+                       [](std::int64_t at, const RowRange& range) { return at < range.end; });
+  return std::min(behind - ranges_.begin(), std::ssize(ranges_) - 1);
+}
+
+RowRange ProductRows::of(std::int64_t product) const {
+  if (ranges_.empty()) return {product * m_, (product + 1) * m_};
+  return ranges_[static_cast<std::size_t>(product)];
+}
+
+double mean_rows(const Problem& problem) {
+  const auto m = static_cast<double>(problem.m), products = static_cast<double>(problem.batch);
+  if (problem.grouping == Grouping::rows) return products > 0 ? m / products : 0;
+  return problem.grouping == Grouping::counts ? m / 2 : m;
+}
+
+std::int64_t most_rows(const Problem& problem) {
+  if (!is_grouped(problem)) return problem.m;
+  std::int64_t most = 0;
+  for (const RowRange& rows : row_ranges(problem, group_rows_of(problem).data()))
+    most = std::max(most, rows.end - rows.begin);
+  return most;
+}
+
+std::int64_t row_tiles(const Problem& problem, std::int64_t tile) {
+  if (problem.grouping != Grouping::rows) return ceil_div(problem.m, tile) * problem.batch;
+  // Each product with rows has at most tile - 1 that are missing in its last tile.
+  return (problem.m + std::min(problem.batch, problem.m) * (tile - 1)) / tile;
+}
+
+double expected_row_tiles(const Problem& problem, std::int64_t tile) {
+  if (!is_grouped(problem)) return double(ceil_div(problem.m, tile)) * double(problem.batch);
+  std::int64_t tiles = 0;
+  for (const RowRange& rows : row_ranges(problem, group_rows_of(problem).data()))
+    tiles += ceil_div(rows.end - rows.begin, tile);
+  return static_cast<double>(tiles);
+}
+
+}  // namespace tilewise
