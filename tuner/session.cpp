@@ -18,6 +18,11 @@ const Problem& checked(const Problem& problem, const TuneOptions& options) {
   if (problem.m < 1 || problem.n < 1 || problem.k < 1 || problem.batch < 1)
     throw Error(ErrorKind::invalid_argument,
                 "nothing to tune in " + to_string(problem) + ": every size must be at least 1");
+  if (problem.grouping == Grouping::counts)
+    throw Error(ErrorKind::invalid_argument,
+                "nothing is measured for " + to_string(problem) +
+                    ": products grouped by counts are served by what was tuned for products "
+                    "grouped by rows");
   if (problem.order == kept_order())
     throw Error(ErrorKind::invalid_argument,
                 "no order was chosen for " + to_string(problem) + " before its search");

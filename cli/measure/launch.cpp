@@ -9,7 +9,7 @@
 #include "matmul/build.hpp"
 #include "matmul/executable.hpp"
 #include "matmul/kept_orders.hpp"
-#include "tuner/evaluate/epilogue_buffers.hpp"
+#include "tuner/evaluate/extra_operands.hpp"
 #include "tuner/evaluate/staging.hpp"
 #include "vocabulary/text.hpp"
 
@@ -65,19 +65,19 @@ void launch(const Gpu& gpu, const Problem& problem, const Built& built, int time
   const Executable executable(*device, problem, built.plan, built.images);
   const OwnedStream stream(*device);
   std::vector<Placement> places{
-      tight_placement(rows_a(problem), min_lda(problem), problem.a, problem.batch),
+      tight_placement(rows_a(problem), min_lda(problem), problem.a, row_matrices(problem)),
       tight_placement(rows_b(problem), min_ldb(problem), problem.b, problem.batch),
-      tight_placement(problem.m, problem.n, problem.c, problem.batch)};
+      tight_placement(problem.m, problem.n, problem.c, row_matrices(problem))};
   const DeviceMatrix a(*device, places[0]), b(*device, places[1]), c(*device, places[2]);
-  const auto tight = EpilogueBuffers::Kind::tight;
-  const std::vector<Placement> others = EpilogueBuffers::placements(problem, tight);
+  const auto tight = ExtraOperands::Kind::tight;
+  const std::vector<Placement> others = ExtraOperands::placements(problem, tight);
   places.insert(places.end(), others.begin(), others.end());
   Staging staging(*device, places);
   constexpr std::uint64_t kSeed = 1;
   staging.upload(stream.get(), a, {problem, DataSet::bounded, DataOf::a, kSeed});
   staging.upload(stream.get(), b, {problem, DataSet::bounded, DataOf::b, kSeed});
   staging.upload(stream.get(), c, {problem, DataSet::bounded, DataOf::c0, kSeed});
-  const EpilogueBuffers operands(*device, problem, tight);
+  const ExtraOperands operands(*device, problem, tight);
   operands.upload(staging, stream.get(), problem, kSeed);
   Call call = call_on(a, b, c, stream.get());
   operands.bind(call);

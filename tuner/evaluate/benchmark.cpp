@@ -43,9 +43,9 @@ bool is_hopeless(double estimate_us, double best_us) {
 struct Placements {
   Placement a, b, c;
   explicit Placements(const Problem& p)
-      : a(tight_placement(rows_a(p), min_lda(p), p.a, p.batch)),
+      : a(tight_placement(rows_a(p), min_lda(p), p.a, row_matrices(p))),
         b(tight_placement(rows_b(p), min_ldb(p), p.b, p.batch)),
-        c(tight_placement(p.m, p.n, p.c, p.batch)) {}
+        c(tight_placement(p.m, p.n, p.c, row_matrices(p))) {}
 };
 
 }  // namespace
@@ -53,7 +53,7 @@ struct Placements {
 std::int64_t TimingBuffers::set_bytes(const Problem& problem) {
   const Placements places(problem);
   return places.a.bytes + places.b.bytes + places.c.bytes +
-         EpilogueBuffers::bytes(problem, EpilogueBuffers::Kind::tight);
+         ExtraOperands::bytes(problem, ExtraOperands::Kind::tight);
 }
 
 std::int64_t TimingBuffers::sets_wanted(const Problem& problem, const DeviceInfo& info, bool cold) {
@@ -66,11 +66,11 @@ TimingBuffers::TimingBuffers(Device& device, Stream stream, const Reference& ref
                              std::int64_t sets) {
   const Problem& problem = reference.problem();
   const Placements places(problem);
-  const auto tight = EpilogueBuffers::Kind::tight;
+  const auto tight = ExtraOperands::Kind::tight;
   while (std::ssize(sets_) < sets) {
     try {
       sets_.push_back({DeviceMatrix(device, places.a), DeviceMatrix(device, places.b),
-                       DeviceMatrix(device, places.c), EpilogueBuffers(device, problem, tight)});
+                       DeviceMatrix(device, places.c), ExtraOperands(device, problem, tight)});
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::out_of_memory || sets_.empty()) throw;
       break;
@@ -78,7 +78,7 @@ TimingBuffers::TimingBuffers(Device& device, Stream stream, const Reference& ref
   }
   const Set& first = sets_.front();
   {
-    std::vector<Placement> all = EpilogueBuffers::placements(problem, tight);
+    std::vector<Placement> all = ExtraOperands::placements(problem, tight);
     all.insert(all.end(), {places.a, places.b, places.c});
     Staging staging(device, all);
     first.operands.upload(staging, stream, problem, reference.seed());

@@ -3,8 +3,8 @@
 #include <span>
 #include <vector>
 
-#include "tuner/evaluate/epilogue_buffers.hpp"
 #include "tuner/evaluate/evaluator.hpp"
+#include "tuner/evaluate/extra_operands.hpp"
 #include "tuner/evaluate/placement.hpp"
 #include "tuner/evaluate/validator.hpp"
 #include "vocabulary/record.hpp"
@@ -35,7 +35,7 @@ class TimingBuffers {
  private:
   struct Set {
     DeviceMatrix a, b, c;
-    EpilogueBuffers operands;
+    ExtraOperands operands;
   };
   std::vector<Set> sets_;
   std::vector<Call> calls_;

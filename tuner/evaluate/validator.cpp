@@ -22,13 +22,13 @@ double finite(double value) { return value <= kInfinitelyWrong ? value : kInfini
 struct Placements {
   Placement a, b, c;
   explicit Placements(const Problem& p)
-      : a(guarded_placement(rows_a(p), min_lda(p), p.a, p.batch)),
+      : a(guarded_placement(rows_a(p), min_lda(p), p.a, row_matrices(p))),
         b(guarded_placement(rows_b(p), min_ldb(p), p.b, p.batch)),
-        c(guarded_placement(p.m, p.n, p.c, p.batch)) {}
+        c(guarded_placement(p.m, p.n, p.c, row_matrices(p))) {}
 };
 
 std::vector<Placement> all_placements(const Problem& problem) {
-  std::vector<Placement> all = EpilogueBuffers::placements(problem, EpilogueBuffers::Kind::guarded);
+  std::vector<Placement> all = ExtraOperands::placements(problem, ExtraOperands::Kind::guarded);
   const Placements places(problem);
   all.insert(all.end(), {places.a, places.b, places.c});
   return all;
@@ -76,13 +76,13 @@ std::int64_t Validator::resident_bytes(const Problem& problem) {
   const Placements places(problem);
   const auto sets = static_cast<std::int64_t>(data_sets(problem).size());
   return sets * (places.a.bytes + places.b.bytes + places.c.bytes) + 2 * places.c.bytes +
-         2 * EpilogueBuffers::bytes(problem, EpilogueBuffers::Kind::guarded);
+         2 * ExtraOperands::bytes(problem, ExtraOperands::Kind::guarded);
 }
 
 std::int64_t Validator::minimal_bytes(const Problem& problem) {
   const Placements places(problem);
   return places.a.bytes + places.b.bytes + places.c.bytes +
-         EpilogueBuffers::bytes(problem, EpilogueBuffers::Kind::guarded);
+         ExtraOperands::bytes(problem, ExtraOperands::Kind::guarded);
 }
 
 Validator::Validator(Device& device, Stream stream, std::shared_ptr<const Reference> reference,
@@ -105,7 +105,7 @@ Validator::Validator(Device& device, Stream stream, std::shared_ptr<const Refere
   }
   for (int c = 0; c < (resident ? 2 : 1); ++c) {
     c_.emplace_back(device, places.c);
-    operands_.emplace_back(device, problem, EpilogueBuffers::Kind::guarded);
+    operands_.emplace_back(device, problem, ExtraOperands::Kind::guarded);
     done_.push_back(device.create_event());
   }
   load_scalars();
@@ -162,7 +162,7 @@ void Validator::load_scalars() {
 void Validator::reload() {
   loaded_ = -1;
   if (known_) known_->forget_all();
-  for (const EpilogueBuffers& operands : operands_)
+  for (const ExtraOperands& operands : operands_)
     operands.upload(staging_, stream_, reference_->problem(), reference_->seed());
   if (!resident_) return;
   for (const DataSet set : data_sets(reference_->problem())) {
@@ -258,7 +258,7 @@ bool Validator::judge(std::size_t number, Verdict& verdict) {
 }
 
 // Compares C with the reference and checks the guards, piece by piece as they are downloaded.
-bool Validator::compare(const Run& run, const DeviceMatrix& c, const EpilogueBuffers& operands,
+bool Validator::compare(const Run& run, const DeviceMatrix& c, const ExtraOperands& operands,
                         Judgement& judgement, Verdict& verdict) {
   const Scalars scalars = reference_->scalars(run.set, run.index);
   const Placement& place = c.placement();
@@ -284,7 +284,7 @@ bool Validator::compare(const Run& run, const DeviceMatrix& c, const EpilogueBuf
 }
 
 // Compares what the epilogue writes besides C, and checks that it changes no operand that it reads.
-bool Validator::compare_operands(const Run& run, const EpilogueBuffers& operands,
+bool Validator::compare_operands(const Run& run, const ExtraOperands& operands,
                                  Judgement& judgement, Verdict& verdict) {
   const Problem& problem = reference_->problem();
   const Scalars scalars = reference_->scalars(run.set, run.index);

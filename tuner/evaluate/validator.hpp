@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tilewise/call.hpp"
-#include "tuner/evaluate/epilogue_buffers.hpp"
+#include "tuner/evaluate/extra_operands.hpp"
 #include "tuner/evaluate/known_results.hpp"
 #include "tuner/evaluate/placement.hpp"
 #include "tuner/evaluate/repetition.hpp"
@@ -80,13 +80,13 @@ class Validator {
   bool judge(std::size_t number, Verdict& verdict);
   std::vector<Call> calls_in_turns();
   bool launch_first(const Enqueue& enqueue, const Call& call, std::size_t set, Verdict& verdict);
-  bool compare(const Run& run, const DeviceMatrix& c, const EpilogueBuffers& operands,
+  bool compare(const Run& run, const DeviceMatrix& c, const ExtraOperands& operands,
                Judgement& judgement, Verdict& verdict);
-  bool compare_operands(const Run& run, const EpilogueBuffers& operands, Judgement& judgement,
+  bool compare_operands(const Run& run, const ExtraOperands& operands, Judgement& judgement,
                         Verdict& verdict);
   bool inputs_unchanged(DataSet set, Verdict& verdict);
   // Of the run that writes c_of(run).
-  const EpilogueBuffers& operands_of(std::size_t run) const {
+  const ExtraOperands& operands_of(std::size_t run) const {
     return operands_[run % operands_.size()];
   }
 
@@ -99,7 +99,7 @@ class Validator {
   std::vector<Inputs> inputs_;  // one per data set, or a single one that holds set `loaded_`
   int loaded_ = -1;
   std::vector<DeviceMatrix> c_;  // two where memory allows: one is judged during the next run
-  std::vector<EpilogueBuffers> operands_;     // by index in c_
+  std::vector<ExtraOperands> operands_;       // by index in c_
   std::vector<std::unique_ptr<Event>> done_;  // by index in c_: end of the run that writes it
   DeviceBuffer scalars_;                      // alpha and beta of the bounded data
   Staging staging_;

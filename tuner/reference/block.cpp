@@ -32,7 +32,7 @@ class Cursor {
 }  // namespace
 
 std::size_t BlockLayout::place(const Problem& problem, const Header& header, std::byte* base) {
-  const std::int64_t all_rows = problem.m * problem.batch;
+  const std::int64_t all_rows = problem.m * row_matrices(problem);
   Cursor cursor(base);
   header_ = cursor.take<Header>(1);
   if (!header.sampled) {
@@ -63,7 +63,9 @@ std::uint64_t block_hash(const Problem& problem) {
   std::uint64_t hash = static_cast<std::uint64_t>(layout_of(problem));
   for (const std::int64_t value :
        {problem.m, problem.n, problem.k, problem.batch, static_cast<std::int64_t>(problem.a.type),
-        static_cast<std::int64_t>(problem.c.type), static_cast<std::int64_t>(problem.math)}) {
+        static_cast<std::int64_t>(problem.c.type), static_cast<std::int64_t>(problem.math),
+        static_cast<std::int64_t>(problem.grouping),
+        static_cast<std::int64_t>(problem.distribution)}) {
     hash = mixed_bits(hash, static_cast<std::uint64_t>(value));
   }
   return hash;

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "tuner/reference/reference.hpp"
 #include "tuner/reference/strict.hpp"
 #include "vocabulary/epilogue.hpp"
+#include "vocabulary/problem.hpp"
 #include "vocabulary/rounding.hpp"
 #include "vocabulary/thread_pool.hpp"
 
@@ -28,7 +30,8 @@ constexpr double kSmallFlops = 2.0 * 256 * 256 * 256;
 // Rows (or columns) to store exactly, for matrices of `extent` in a batch: the first and last, both
 // sides of the edges of small tiles and of the last tile, and a few random ones.
 std::int64_t choose_samples(std::int64_t extent, std::int64_t batch, std::uint64_t seed,
-                            std::array<std::int64_t, BlockLayout::kMaxSamples>& samples) {
+                            std::array<std::int64_t, BlockLayout::kMaxSamples>& samples,
+                            const std::vector<std::int64_t>& more = {}) {
   const std::int64_t all = extent * batch;
   std::vector<std::int64_t> chosen = {0, 1, extent - 1, all - extent, all - 2, all - 1, all / 2};
   for (const std::int64_t tile : {16, 32, 64, 128, 256}) {
@@ -43,11 +46,27 @@ std::int64_t choose_samples(std::int64_t extent, std::int64_t batch, std::uint64
     chosen.push_back(
         static_cast<std::int64_t>(mixed_bits(seed, i) % static_cast<std::uint64_t>(all)));
   }
+  chosen.insert(chosen.end(), more.begin(), more.end());
   std::erase_if(chosen, [&](std::int64_t i) { return i < 0 || i >= all; });
   std::sort(chosen.begin(), chosen.end());
   chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
+  while (chosen.size() > samples.size()) chosen.erase(chosen.begin() + std::ssize(chosen) / 2);
   std::copy(chosen.begin(), chosen.end(), samples.begin());
   return static_cast<std::int64_t>(chosen.size());
+}
+
+// Both sides of where the rows of the first and of the last products of a group begin.
+std::vector<std::int64_t> edges_of_products(const Problem& problem) {
+  std::vector<std::int64_t> edges;
+  if (problem.grouping != Grouping::rows) return edges;
+  const ProductRows rows(problem);
+  constexpr std::int64_t some = 3;
+  for (std::int64_t i = 0; i < problem.batch; ++i) {
+    if (i > some && i < problem.batch - some) continue;
+    const RowRange range = rows.of(i);
+    if (range.begin < range.end) edges.insert(edges.end(), {range.begin - 1, range.begin});
+  }
+  return edges;
 }
 
 float round_up_f32(double value) {
@@ -83,9 +102,11 @@ class Generated {
       floats_ = fill<float>(data, matrix * count, count, threads);
     }
   }
-  MatrixView view(bool transposed) const {
-    return doubles_ ? MatrixView::of(doubles_.get(), ld_, transposed)
-                    : MatrixView::of(floats_.get(), ld_, transposed);
+  // From row `first` of op(X) on.
+  MatrixView view(bool transposed, std::int64_t first = 0) const {
+    const std::int64_t skipped = transposed ? first : first * ld_;
+    return doubles_ ? MatrixView::of(doubles_.get() + skipped, ld_, transposed)
+                    : MatrixView::of(floats_.get() + skipped, ld_, transposed);
   }
 
  private:
@@ -125,49 +146,68 @@ struct Computation {
   void run(int threads) const {
     const bool small =
         problem.batch > 1 && flops_of(problem) < kSmallFlops * static_cast<double>(problem.batch);
-    parallel_for(problem.batch, small ? threads : 1, [&](std::int64_t matrix, int) {
-      OneMatrix{*this, matrix, small ? 1 : threads}.run();
-    });
+    const ProductRows rows(problem);
+    // Where the rows of all products follow one another, they share A and C.
+    const bool shared = problem.grouping == Grouping::rows;
+    {
+      std::optional<Generated> a;
+      if (shared) a.emplace(generated(DataOf::a, 0, threads));
+      parallel_for(problem.batch, small ? threads : 1, [&](std::int64_t product, int) {
+        OneProduct{*this, product, rows.of(product), small ? 1 : threads}.run(a ? &*a : nullptr);
+      });
+    }
+    if (shared && layout.header().sampled)
+      OneProduct{*this, 0, {0, problem.m}, threads}.freivalds_c0(
+          generated(DataOf::c0, 0, threads).view(false));
   }
 
-  // The values that a block stores for one matrix of the batch.
-  struct OneMatrix {
+  Generated generated(DataOf operand, std::int64_t matrix, int threads) const {
+    return {TestData(problem, set, operand, layout.header().seed), matrix,
+            operand == DataOf::b ? problem.batch : row_matrices(problem), threads};
+  }
+
+  // The values that a block stores for one product of the batch.
+  struct OneProduct {
     const Computation& of;
-    std::int64_t matrix;
+    std::int64_t product;
+    RowRange range;  // of its rows
     int threads;
     const Problem& problem = of.problem;
     const BlockLayout& layout = of.layout;
-    std::int64_t first_row = matrix * problem.m;
+    std::int64_t first_row = range.begin, m = range.end - range.begin;
 
-    Generated generated(DataOf operand) const {
-      const TestData data(problem, of.set, operand, layout.header().seed);
-      return {data, matrix, problem.batch, threads};
-    }
+    Generated generated(DataOf operand) const { return of.generated(operand, product, threads); }
 
-    void run() const {
+    // of_all: A of all products; null: each has its own A and C.
+    void run(const Generated* of_all) const {
+      if (m == 0) return;
       {
-        const Generated a = generated(DataOf::a), b = generated(DataOf::b);
-        const MatrixView left = a.view(problem.a.transposed);
+        std::optional<Generated> own;
+        if (!of_all) own.emplace(generated(DataOf::a));
+        const Generated b = generated(DataOf::b);
+        const MatrixView left = of_all ? of_all->view(problem.a.transposed, first_row)
+                                       : own->view(problem.a.transposed);
         const MatrixView right = b.view(problem.b.transposed);
         if (!layout.header().sampled) {
-          return multiply(layout.full.from_row(first_row, problem.m), left, right);
+          return multiply(layout.full.from_row(first_row, m), left, right);
         }
         sampled_rows(left, right);
         sampled_columns(left, right);
         freivalds_products(left, right);
       }
-      freivalds_c0(generated(DataOf::c0).view(false));
+      if (!of_all) freivalds_c0(generated(DataOf::c0).view(false));
     }
 
     // Products of the given parts of op(A) and op(B).
     void multiply(const StoredProducts& to, const MatrixView& left, const MatrixView& right) const {
       if (of.set == DataSet::exact) {
         const auto as_integer = [](double value) { return static_cast<std::int32_t>(value); };
-        product(to.rows, to.columns, problem.k, left, right,
-                store(to.exact, to.columns, as_integer), {}, threads);
+        tilewise::product(to.rows, to.columns, problem.k, left, right,
+                          store(to.exact, to.columns, as_integer), {}, threads);
       } else {
-        product(to.rows, to.columns, problem.k, left, right, store(to.bounded, to.columns),
-                store(to.absolute, to.columns, round_up_f32), threads);
+        tilewise::product(to.rows, to.columns, problem.k, left, right,
+                          store(to.bounded, to.columns),
+                          store(to.absolute, to.columns, round_up_f32), threads);
       }
     }
 
@@ -175,7 +215,7 @@ struct Computation {
       const auto& header = layout.header();
       const auto end = header.rows.begin() + header.row_count;
       const auto first = std::lower_bound(header.rows.begin(), end, first_row);
-      const auto last = std::lower_bound(first, end, first_row + problem.m);
+      const auto last = std::lower_bound(first, end, range.end);
       std::vector<double> rows(static_cast<std::size_t>((last - first) * problem.k));
       for (auto row = first; row != last; ++row) {
         double* to = rows.data() + (row - first) * problem.k;
@@ -195,8 +235,7 @@ struct Computation {
           columns[static_cast<std::size_t>(p * count + c)] = from.at(p, column);
         }
       }
-      multiply(layout.columns.from_row(first_row, problem.m), left,
-               MatrixView::of(columns.data(), count));
+      multiply(layout.columns.from_row(first_row, m), left, MatrixView::of(columns.data(), count));
     }
 
     static constexpr std::int64_t kWidth = BlockLayout::kVectors;
@@ -209,23 +248,24 @@ struct Computation {
       const FreivaldsVectors& vectors = layout.vectors_of(of.set);
       std::vector<double> bx(static_cast<std::size_t>(problem.k * kWidth));
       std::vector<double> absolute_bx(bounds ? bx.size() : 0);
-      product(problem.k, kWidth, problem.n, right, MatrixView::of(layout.x, kWidth),
-              store(bx.data(), kWidth), bounds ? store(absolute_bx.data(), kWidth) : BlockSink{},
-              threads);
-      product(problem.m, kWidth, problem.k, left, MatrixView::of(bx.data(), kWidth),
-              store(part(vectors.product), kWidth), {}, threads);
+      tilewise::product(problem.k, kWidth, problem.n, right, MatrixView::of(layout.x, kWidth),
+                        store(bx.data(), kWidth),
+                        bounds ? store(absolute_bx.data(), kWidth) : BlockSink{}, threads);
+      tilewise::product(m, kWidth, problem.k, left, MatrixView::of(bx.data(), kWidth),
+                        store(part(vectors.product), kWidth), {}, threads);
       if (bounds) {
-        product(problem.m, kWidth, problem.k, left, MatrixView::of(absolute_bx.data(), kWidth), {},
-                store(part(vectors.absolute_product), kWidth), threads);
+        tilewise::product(m, kWidth, problem.k, left, MatrixView::of(absolute_bx.data(), kWidth),
+                          {}, store(part(vectors.absolute_product), kWidth), threads);
       }
     }
 
     void freivalds_c0(const MatrixView& c0) const {
       const FreivaldsVectors& vectors = layout.vectors_of(of.set);
-      product(problem.m, kWidth, problem.n, c0, MatrixView::of(layout.x, kWidth),
-              store(part(vectors.c0), kWidth),
-              of.set == DataSet::bounded ? store(part(vectors.absolute_c0), kWidth) : BlockSink{},
-              threads);
+      tilewise::product(
+          m, kWidth, problem.n, c0, MatrixView::of(layout.x, kWidth),
+          store(part(vectors.c0), kWidth),
+          of.set == DataSet::bounded ? store(part(vectors.absolute_c0), kWidth) : BlockSink{},
+          threads);
     }
   };
 };
@@ -234,7 +274,8 @@ struct Computation {
 double strict_error_of(const Problem& problem, std::uint64_t seed, int threads) {
   if (problem.math == MathMode::strict || problem.batch == 0) return 0;
   const auto generated = [&](DataOf operand) {
-    return Generated(TestData(problem, DataSet::bounded, operand, seed), 0, problem.batch, threads);
+    return Generated(TestData(problem, DataSet::bounded, operand, seed), 0,
+                     operand == DataOf::b ? problem.batch : row_matrices(problem), threads);
   };
   const Generated a = generated(DataOf::a), b = generated(DataOf::b);
   return strict_f32_error(problem.m, problem.n, problem.k, a.view(problem.a.transposed),
@@ -286,10 +327,11 @@ Reference Reference::compute(const Problem& problem, std::uint64_t seed, int thr
   header.problem_hash = block_hash(problem);
   header.seed = seed;
   const double elements = static_cast<double>(problem.m) * static_cast<double>(problem.n) *
-                          static_cast<double>(problem.batch);
+                          static_cast<double>(row_matrices(problem));
   header.sampled = elements > 0 && (flops_of(problem) > limits.flops || elements > limits.elements);
   if (header.sampled) {
-    header.row_count = choose_samples(problem.m, problem.batch, mixed_bits(seed, 100), header.rows);
+    header.row_count = choose_samples(problem.m, row_matrices(problem), mixed_bits(seed, 100),
+                                      header.rows, edges_of_products(problem));
     if (problem.batch == 1 || sums_over_rows(problem)) {
       header.column_count = choose_samples(problem.n, 1, mixed_bits(seed, 101), header.columns);
     }

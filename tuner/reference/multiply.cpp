@@ -3,6 +3,7 @@
 #include "tilewise/number.hpp"
 #include "tuner/reference/product.hpp"
 #include "tuner/reference/reference.hpp"
+#include "vocabulary/problem.hpp"
 #include "vocabulary/thread_pool.hpp"
 
 namespace tilewise {
@@ -67,19 +68,28 @@ struct Update {
 };
 
 template <typename Wide>
-void multiply_one(const Problem& problem, const Call& call, std::int64_t matrix, int threads) {
+void multiply_one(const Problem& of_batch, const Call& call, std::int64_t matrix, int threads) {
+  Problem problem = of_batch;
+  std::int64_t first_row = 0, of_rows = matrix;
+  if (is_grouped(of_batch)) {
+    const RowRange range = row_ranges(of_batch, call.group_rows)[static_cast<std::size_t>(matrix)];
+    first_row = range.begin;
+    problem.m = range.end - range.begin;
+    if (of_batch.grouping == Grouping::rows) of_rows = 0;
+  }
   const bool reads = call.alpha != 0 && problem.k > 0;
-  const auto operand = [&](const void* first, std::int64_t stride, DType type, std::int64_t rows,
-                           std::int64_t columns, std::int64_t ld) {
-    return widened<Wide>(type, matrix_of(first, matrix, stride, type), reads ? rows : 0, columns,
-                         ld, threads);
+  const auto operand = [&](const void* first, std::int64_t nth, std::int64_t stride, DType type,
+                           std::int64_t rows, std::int64_t columns, std::int64_t ld) {
+    return widened<Wide>(type, matrix_of(first, nth, stride, type), reads ? rows : 0, columns, ld,
+                         threads);
   };
   const std::vector<Wide> a =
-      operand(call.a, call.stride_a, problem.a.type, rows_a(problem), min_lda(problem), call.lda);
-  const std::vector<Wide> b =
-      operand(call.b, call.stride_b, problem.b.type, rows_b(problem), min_ldb(problem), call.ldb);
-  std::byte* c =
-      static_cast<std::byte*>(call.c) + matrix * call.stride_c * bytes_of(problem.c.type);
+      operand(matrix_of(call.a, first_row, problem.a.transposed ? 1 : call.lda, problem.a.type),
+              of_rows, call.stride_a, problem.a.type, rows_a(problem), min_lda(problem), call.lda);
+  const std::vector<Wide> b = operand(call.b, matrix, call.stride_b, problem.b.type,
+                                      rows_b(problem), min_ldb(problem), call.ldb);
+  std::byte* c = static_cast<std::byte*>(call.c) +
+                 (of_rows * call.stride_c + first_row * call.ldc) * bytes_of(problem.c.type);
   product(problem.m, problem.n, reads ? problem.k : 0,
           MatrixView::of(a.data(), min_lda(problem), problem.a.transposed),
           MatrixView::of(b.data(), min_ldb(problem), problem.b.transposed),

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "vocabulary/problem.hpp"
 #include "vocabulary/rounding.hpp"
 #include "vocabulary/thread_pool.hpp"
 
@@ -31,9 +32,9 @@ std::vector<double> row_of_a(const Problem& problem, const TestData& a, std::int
 
 void product_row(const Problem& problem, DataSet set, std::uint64_t seed, std::int64_t i,
                  double* plain, double* absolute, int threads) {
-  const std::int64_t matrix = i / problem.m;
+  const std::int64_t matrix = ProductRows(problem).product_of(i);
   const std::vector<double> row =
-      row_of_a(problem, TestData(problem, set, DataOf::a, seed), matrix, i % problem.m);
+      row_of_a(problem, TestData(problem, set, DataOf::a, seed), i / problem.m, i % problem.m);
   const TestData b(problem, set, DataOf::b, seed);
   const bool transposed = problem.b.transposed;
   const std::int64_t base = matrix * problem.k * problem.n;

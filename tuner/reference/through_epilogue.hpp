@@ -8,6 +8,7 @@
 #include "tilewise/number.hpp"
 #include "tuner/reference/epilogue_bounds.hpp"
 #include "tuner/reference/generate.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise {
 
@@ -20,7 +21,7 @@ class ThroughEpilogue {
 
   /// `slot`: the operand that is written or summed; none: C.
   ThroughEpilogue(const Problem& problem, std::optional<std::size_t> slot, std::uint64_t seed)
-      : problem_(problem), slot_(slot), bounds_(*problem.epilogue) {
+      : problem_(problem), slot_(slot), rows_(problem), bounds_(*problem.epilogue) {
     const auto& operands = problem.epilogue->operands;
     values_.resize(operands.size());
     now_.resize(operands.size());
@@ -50,15 +51,15 @@ class ThroughEpilogue {
     return over == EpilogueOver::columns || over == EpilogueOver::elements;
   }
   void load(std::int64_t i, std::int64_t j, std::int64_t count) {
-    const std::int64_t product = i / problem_.m, row = i % problem_.m;
+    const std::int64_t product = rows_.product_of(i);
     for (std::size_t slot = 0; slot < data_.size(); ++slot) {
       const EpilogueSlot& operand = problem_.epilogue->operands[slot];
       if (operand.use != EpilogueUse::read) continue;
       double wide[kMost];
       const std::int64_t first = operand.over == EpilogueOver::elements  ? i * problem_.n + j
                                  : operand.over == EpilogueOver::columns ? product * problem_.n + j
-                                 : operand.over == EpilogueOver::rows ? product * problem_.m + row
-                                                                      : product;
+                                 : operand.over == EpilogueOver::rows    ? i
+                                                                         : product;
       const std::int64_t elements = varies(slot) ? count : 1;
       data_[slot].values(first, elements, wide);
       std::transform(wide, wide + elements, values_[slot].begin(),
@@ -77,6 +78,7 @@ class ThroughEpilogue {
 
   const Problem& problem_;
   std::optional<std::size_t> slot_;
+  ProductRows rows_;
   EpilogueBounds<T> bounds_;
   std::vector<TestData> data_;          // by slot
   std::vector<std::vector<T>> values_;  // of the elements now judged, by slot
