@@ -102,9 +102,12 @@ void add_tensor_maps(Plan& plan, LaunchStep& multiply, const Problem& problem,
       recipe.dims[1] *= 2;
     recipe.box = {tiles.columns, tiles.rows};
     if (is_batched(problem)) {
-      recipe.batch_stride =
-          of_epilogue ? Argument{Kind::operand_stride, slot} : multiply.arguments[8 + place];
-      recipe.dims.push_back(problem.batch);
+      // Where the rows of all products follow one another, their matrices have no stride.
+      const bool one = problem.grouping == Grouping::rows && tiles.of != TileMap::Of::b;
+      recipe.batch_stride = !of_epilogue ? multiply.arguments[8 + place]
+                            : one        ? Argument{Kind::integer64, 0}
+                                         : Argument{Kind::operand_stride, slot};
+      recipe.dims.push_back(one ? 1 : problem.batch);
       recipe.box.push_back(1);
     }
     recipe.swizzle_bytes = tiles.swizzle_bytes;

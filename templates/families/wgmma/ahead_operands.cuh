@@ -72,8 +72,8 @@ struct AheadOperands {
   static DEVICE_MEMBER bool is_for_tma([[maybe_unused]] const PointwiseArgs& args) {
 #if EPILOGUE == 2 && STAGED_OPERAND >= 0
     const PointwiseOperand& of = args.of[STAGED_OPERAND];
-    return tilewise::layout::is_for_tma(reinterpret_cast<unsigned long long>(of.data), of.ld, BATCHED ? of.stride : 0,
-                                        int(sizeof(Result)));
+    return tilewise::layout::is_for_tma(reinterpret_cast<unsigned long long>(of.data), of.ld,
+                                        BATCHED && GROUPED != 1 ? of.stride : 0, int(sizeof(Result)));
 #else
     return false;
 #endif

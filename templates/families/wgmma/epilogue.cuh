@@ -252,7 +252,7 @@ DEVICE void load_old(const WarpTile& to, char* shared, unsigned stored) {
   };
 #if STAGED_OPERAND >= 0
   if (to.ahead.by_tma) {
-    const int product = to.args.pointwise.of[STAGED_OPERAND].stride == 0 ? 0 : to.work.product;  //@ wgmma-staged-product
+    const int product = to.args.pointwise.of[STAGED_OPERAND].stride == 0 ? 0 : to.work.matrix();  //@ wgmma-staged-product
     for_boxes<Of>(to, to.args.operand_maps, [&](const TensorMap& map, int column, int row, int offset) {
       load(map, column, row, offset, product);
     });
@@ -260,7 +260,7 @@ DEVICE void load_old(const WarpTile& to, char* shared, unsigned stored) {
   }
 #endif
   for_boxes<Of>(to, to.args.c_maps, [&](const TensorMap& map, int column, int row, int offset) {
-    load(map, column, row, offset, to.work.product);
+    load(map, column, row, offset, to.work.matrix());
   });
 }
 
@@ -271,6 +271,39 @@ DEVICE void load_first(const WarpTile& to, char* shared, unsigned stored) {
   load_old<Part<0>>(to, shared, stored);
   if constexpr (kParts > 1) load_old<Part<1>>(to, shared, stored + 1);
 }
+
+#if GROUPED
+// Rows of a part that are the product's: TMA would store all of the part's.
+template <class Of>
+DEVICE Int64 rows_of_product(const WarpTile& to) {
+  const int left = to.first_left + to.left_of(Of::INSTRUCTION), right = to.right_of(Of::INSTRUCTION) + Of::FIRST;
+  return to.work.row_end - to.work.row - (SWAP_AB ? right : left);  //@ wgmma-rows-of-product
+}
+// Stores the first `rows` of a part in chunks of 16 bytes, by all threads that share its buffer.
+template <class Of>
+DEVICE void store_chunks(const WarpTile& to, const char* buffer, Int64 rows) {
+  constexpr int CHUNK = 16 / int(sizeof(Result)), COLUMNS = SWAP_AB ? 64 : Of::SPAN, ACROSS = COLUMNS / CHUNK;
+  const int thread = int(threadIdx.x) % kStorer;
+  const int left = to.first_left - (SWAP_AB ? thread / 32 * 16 : 0) + to.left_of(Of::INSTRUCTION);
+  const int right = to.right_of(Of::INSTRUCTION) + Of::FIRST;
+  const Int64 row = to.work.row + (SWAP_AB ? right : left), column = to.work.column + (SWAP_AB ? left : right);
+  Result* c = to.args.c + to.work.matrix() * to.args.stride_c + row * to.args.ldc + column;
+  for (int i = thread; i < rows * ACROSS; i += kStorer) {
+    const int down = i / ACROSS, across = i % ACROSS * CHUNK;
+    if (column + across >= to.args.columns()) continue;
+    int byte;
+    if constexpr (SWAP_AB) {
+      const int in_panel = down * kStored.width() + across % kStored.columns * int(sizeof(Result));
+      byte = across / kStored.columns * kStored.panel_bytes() + swizzled<kStored.width()>(in_panel);
+    } else {
+      byte = swizzled<kStored.swizzle(Of::SPAN)>((down * COLUMNS + across) * int(sizeof(Result)));
+    }
+    Result chunk[CHUNK];
+    load_vector<CHUNK>(chunk, reinterpret_cast<const Result*>(buffer + byte));
+    store_vector<CHUNK>(c + down * to.args.ldc + across, chunk);  //@ wgmma-store-chunk
+  }
+}
+#endif
 
 // Stores a part by TMA. wait(): the threads that share a buffer wait for one another.
 template <class Of, class Wait>
@@ -290,16 +323,31 @@ DEVICE void store_part_by_tma(const WarpTile& to, const Sums& sums, char* shared
   lay_down<Of>(buffer, to, sums);
   fence_proxy_async();  //@ wgmma-fence-stores
   wait();  //@ wgmma-meeting
-  if (issues_stores()) {
+#if GROUPED
+  const Int64 rows = rows_of_product<Of>(to);
+  const bool whole = rows >= (SWAP_AB ? Of::SPAN : kStored.rows);
+  if (!whole) {
+    store_chunks<Of>(to, buffer, rows);
+    fence_proxy_async();  // before a load by TMA into the buffer
+    wait();  //@ wgmma-chunks-read
+    if (SWAP_AB) wait();  // an even number of times for each part
+  }
+#else
+  constexpr bool whole = true;
+#endif
+  if (issues_stores() && whole) {
     for_boxes<Of>(to, to.args.c_maps, [&](const TensorMap& map, int column, int row, int offset) {
 #if BATCHED
-      store_tile(map, column, row, to.work.product, buffer + offset);
+      store_tile(map, column, row, to.work.matrix(), buffer + offset);
 #else
       store_tile(map, column, row, buffer + offset);
 #endif
     });
     stores_commit();
   }
+#if GROUPED
+  if (issues_stores() && !whole) stores_commit();  // none: waits count groups
+#endif
   ++stored;
 }
 

@@ -143,7 +143,7 @@ typedef ClusterPipeline<STAGES, kStageBytes, kCluster> TilePipeline;
 
 typedef WorkQueue<TILE_M * CLUSTER_M, TILE_N * CLUSTER_N, kCluster> Queue;
 #if GROUPED
-static_assert(!SPLIT && !STREAM_K && EPILOGUE != 2, "a tile's k is whole, and rows of other products are not overwritten");
+static_assert(!SPLIT && !STREAM_K, "a tile's k is whole");
 DEVICE GroupTable groups_of(const WgmmaArgs& args, char* shared) {
   return GroupTable(args, shared + kLayout.shared_bytes());
 }
@@ -223,6 +223,8 @@ struct WorkItem {
     return args.rows();
 #endif
   }
+  // Of the matrices of rows: of A, C, and the epilogue's. GROUPED 1: there is one.
+  DEVICE_MEMBER int matrix() const { return GROUPED == 1 ? 0 : product; }
   DEVICE_MEMBER Place place(Int64 of_row, Int64 of_column) const {
 #if GROUPED && POINTWISE
     return {of_row, of_column, product, row_end};

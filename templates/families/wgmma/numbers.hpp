@@ -99,10 +99,9 @@ struct Wgmma {
     return split > 1 ? common_alignment({static_cast<std::uint64_t>(p.n) * unsigned(sum)})
                      : p.c.alignment;
   }
-  /// Whether TMA can store C: it writes whole 16 bytes of a row, of matrices at even distances, and
-  /// all rows of a tile that are in its matrix, also those of another product of a group.
+  /// Whether TMA can store C: it writes whole 16 bytes of a row, of matrices at even distances.
   bool rows_by_tma(const Problem& p) const {
-    return p.c.alignment == 16 && p.n * result % 16 == 0 && !p.pointers && !is_grouped(p);
+    return p.c.alignment == 16 && p.n * result % 16 == 0 && !p.pointers;
   }
   bool shift_c(const Problem& p) const { return vector_c * out_bytes() > out_alignment(p); }
   /// Columns of C that a warp stages at a time.

@@ -1,0 +1,76 @@
+// Mistakes planted in grouped products: rows of the next product, the matrix of another product,
+// numbers out of range.
+#include "tests/kernels/planted.hpp"
+
+namespace tilewise::test::planted_groups_test {
+namespace {
+
+const std::string kGroups = " --batch 40 --grouped 'rows even'", kWrong = " instead of ";
+
+Subject plain(const std::string& checker) {
+  return {"Plain", checker, R"(tiled {"READ_B":2,"TILE":8,"UNROLL":4})", kGroups};
+}
+Subject wgmma(const std::string& checker, const std::string& values) {
+  return {"Wgmma", checker,
+          R"(wgmma {"TILE_K":64,"CONSUMERS":1,"STAGES":2,"PACK_A":0,"PACK_B":0,"VECTOR_C":1,)" +
+              values + "}",
+          "--types bf16 bf16 strict" + kGroups};
+}
+const std::string kRows = R"("TILE_M":64,"TILE_N":64,"EPILOGUE":0)";
+const std::string kByTma = R"("TILE_M":64,"TILE_N":64,"EPILOGUE":2)";
+// Two stores of each work item share a buffer with those of the next one.
+const std::string kSwapped = R"("TILE_M":96,"TILE_N":64,"SWAP_AB":1,"EPILOGUE":2)";
+
+Subject with_epilogue() {
+  Subject subject = wgmma(TILEWISE_CHECK_PLAIN, kByTma);
+  subject.options += " --epilogue 'x = acc + 1; aux[i,j] = x; acc'";
+  return subject;
+}
+
+TEST(PlantedGroups, UnchangedHasNothingThatIsFound) {
+  expect_nothing_found(plain(TILEWISE_CHECK_PLAIN));
+  expect_nothing_found(plain(TILEWISE_CHECK_ASAN));
+  expect_nothing_found(with_epilogue());
+  for (const std::string& values : {kRows, kByTma, kSwapped})
+    expect_nothing_found(wgmma(TILEWISE_CHECK_PLAIN, values));
+  expect_nothing_found(wgmma(TILEWISE_CHECK_TSAN, kSwapped));
+}
+
+TEST(PlantedGroups, ALastTileThatWritesIntoTheNextProduct) {
+  expect_found(plain(TILEWISE_CHECK_PLAIN),
+               changed("schedule-row-end"_marker, "tile.row_end", "args.rows()"), {kWrong});
+  expect_found(wgmma(TILEWISE_CHECK_PLAIN, kRows),
+               changed("wgmma-row-end"_marker, "row_end", "args.rows()"), {kWrong});
+  expect_found(wgmma(TILEWISE_CHECK_PLAIN, kByTma),
+               changed("wgmma-rows-of-product"_marker, "to.work.row_end", "to.args.rows()"),
+               {kWrong});
+  expect_found(with_epilogue(),
+               changed("pointwise-group-edge"_marker, "at.row_end - 1", "rows - 1"), {kWrong});
+}
+
+TEST(PlantedGroups, TheMatrixOfAnotherProduct) {
+  expect_found(wgmma(TILEWISE_CHECK_PLAIN, kRows),
+               changed("wgmma-product"_marker, "work.product", "0"), {kWrong});
+  expect_found(wgmma(TILEWISE_CHECK_PLAIN, kRows), changed("groups-half"_marker, "<=", "<"),
+               {"Floating point exception"});
+  expect_found(plain(TILEWISE_CHECK_PLAIN),
+               changed("groups-lane"_marker, "lowest_lane(behind)", "0"), {kWrong});
+}
+
+TEST(PlantedGroups, NumbersThatAreTakenAsTheyAre) {
+  expect_found(plain(TILEWISE_CHECK_ASAN),
+               changed("groups-clamp"_marker, "(number < rows ? number : rows)", "number"),
+               {"AddressSanitizer"});
+  expect_found(plain(TILEWISE_CHECK_PLAIN), removed("groups-largest"_marker), {kWrong});
+}
+
+TEST(PlantedGroups, RowsThatAreStoredWithoutTma) {
+  expect_found(wgmma(TILEWISE_CHECK_PLAIN, kByTma), removed("wgmma-store-chunk"_marker), {kWrong});
+  expect_found(wgmma(TILEWISE_CHECK_PLAIN, kSwapped), removed("wgmma-store-chunk"_marker),
+               {kWrong});
+  expect_found(wgmma(TILEWISE_CHECK_TSAN, kSwapped), removed("wgmma-chunks-read"_marker),
+               {"data race"});
+}
+
+}  // namespace
+}  // namespace tilewise::test::planted_groups_test
