@@ -178,13 +178,14 @@ std::optional<bool> choice_of(tilewise_bool choice, const char* option) {
 
 void set_grouping(Problem& problem, tilewise_grouping grouping,
                   tilewise_distribution distribution) {
-  const auto in_range = [](const char* name, int value) {
-    if (value < 0 || value > 2)
+  const auto in_range = [](const char* name, int value, int last) {
+    if (value < 0 || value > last)
       throw Error(ErrorKind::invalid_argument, std::string(name) + " = " + std::to_string(value) +
-                                                   " of a tilewise_problem is none of 0, 1, 2");
+                                                   " of a tilewise_problem is not 0 to " +
+                                                   std::to_string(last));
   };
-  in_range("grouping", static_cast<int>(grouping));
-  in_range("distribution", static_cast<int>(distribution));
+  in_range("grouping", static_cast<int>(grouping), 3);
+  in_range("distribution", static_cast<int>(distribution), 2);
   problem.grouping = static_cast<Grouping>(grouping);
   problem.distribution = static_cast<Distribution>(distribution);
   if (is_grouped(problem)) set_alignment(problem, natural_alignment(problem));

@@ -146,14 +146,15 @@ void check_whole(const char* name, const void* on_device, double value) {
 GivenOperand operand_a(const Problem& p, const Call& call) {
   const bool t = p.a.transposed;
   return {"A",      call.a,        t ? p.k : p.m, t ? p.m : p.k,
-          call.lda, call.stride_a, p.a.type,      row_matrices(p)};
+          call.lda, call.stride_a, p.a.type,      matrices_a(p)};
 }
 GivenOperand operand_b(const Problem& p, const Call& call) {
   const bool t = p.b.transposed;
-  return {"B", call.b, t ? p.n : p.k, t ? p.k : p.n, call.ldb, call.stride_b, p.b.type, p.batch};
+  return {"B",      call.b,        t ? p.n : p.k, t ? p.k : p.n,
+          call.ldb, call.stride_b, p.b.type,      matrices_b(p)};
 }
 GivenOperand operand_c(const Problem& p, const Call& call) {
-  return {"C", call.c, p.m, p.n, call.ldc, call.stride_c, p.c.type, row_matrices(p)};
+  return {"C", call.c, p.m, p.n, call.ldc, call.stride_c, p.c.type, matrices_c(p)};
 }
 
 /// A product that cannot use the packed operand reads the original, so both must be the same
@@ -212,7 +213,7 @@ GivenOperand epilogue_operand(const Problem& p, const EpilogueSlot& slot,
           matrix ? given.ld : columns,
           given.stride,
           type_of(slot, p.c.type),
-          matrix || slot.over == EpilogueOver::rows ? row_matrices(p) : p.batch};
+          matrix || slot.over == EpilogueOver::rows ? matrices_c(p) : p.batch};
 }
 
 /// Whether an operand that is read is C itself, element by element: each is read before it is
@@ -288,9 +289,19 @@ void check_epilogue(const Problem& problem, const Call& call, const GivenOperand
 
 void check_grouped_problem(const Problem& problem) {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-  if (problem.m > most || problem.batch > most)
-    refuse("m = " + number(problem.m) + " and batch = " + number(problem.batch) +
+  if (most_of(problem) > most || problem.batch > most)
+    refuse((problem.grouping == Grouping::depth ? "k = " : "m = ") + number(most_of(problem)) +
+           " and batch = " + number(problem.batch) +
            " of a grouped product; each is at most 2^31 - 1, as the numbers in group_rows");
+  if (problem.grouping == Grouping::depth) {
+    if (!problem.a.transposed || problem.b.transposed)
+      throw Error(ErrorKind::unsupported, "a product grouped by depth in layout " +
+                                              std::string(to_string(layout_of(problem))) +
+                                              "; A is stored as k x m and B as k x n, which is tn");
+    if (problem.order)
+      throw Error(ErrorKind::unsupported,
+                  "a batch-invariant product grouped by depth: an order is kept for one k");
+  }
   if (problem.pointers)
     throw Error(ErrorKind::unsupported, "a grouped product by pointers; give strides");
   if (problem.epilogue)
@@ -317,10 +328,10 @@ void check_group_rows(const Problem& problem, const Call& call) {
   if (is_empty(problem)) return;
   for (std::int64_t i = 0; i < problem.batch; ++i) {
     const std::int64_t value = call.group_rows[i];
-    if (value < 0 || value > problem.m)
-      refuse("group_rows[" + number(i) + "] is " + number(value) +
-             "; it is 0 to m = " + number(problem.m));
-    if (problem.grouping == Grouping::rows && i > 0 && value < call.group_rows[i - 1])
+    if (value < 0 || value > most_of(problem))
+      refuse("group_rows[" + number(i) + "] is " + number(value) + "; it is 0 to " +
+             (problem.grouping == Grouping::depth ? "k = " : "m = ") + number(most_of(problem)));
+    if (problem.grouping != Grouping::counts && i > 0 && value < call.group_rows[i - 1])
       refuse("group_rows[" + number(i) + "] is " + number(value) + ", less than group_rows[" +
              number(i - 1) + "], " + number(call.group_rows[i - 1]) +
              "; the ends of the products' rows ascend");
@@ -448,9 +459,11 @@ Alignment alignment_by_pointers(const Problem& problem, const Call& call) {
 bool is_far(const Problem& problem, const Call& call) {
   const std::int64_t rows = call.lda | call.ldb | call.ldc;
   if (problem.batch == 1 || problem.pointers) return rows >= kFarElements;
-  const std::int64_t of_rows =
-      problem.grouping == Grouping::rows ? 0 : call.stride_a | call.stride_c;
-  return (rows | call.stride_b | of_rows) >= kFarElements;
+  const auto of = [](std::int64_t matrices, std::int64_t stride) {
+    return matrices == 1 ? 0 : stride;
+  };
+  return (rows | of(matrices_a(problem), call.stride_a) | of(matrices_b(problem), call.stride_b) |
+          of(matrices_c(problem), call.stride_c)) >= kFarElements;
 }
 
 Alignment call_alignment(const Problem& problem, const Call& call) {

@@ -37,7 +37,7 @@ std::vector<int> features_of(const Candidate& candidate, const Problem& p, const
   };
   std::vector<int> features = {eighths(std::max(mean_rows(p), 1.0)),
                                size(p.n),
-                               size(p.k),
+                               eighths(std::max(mean_depth(p), 1.0)),
                                size(p.batch),
                                p.a.alignment,
                                p.b.alignment,

@@ -340,7 +340,8 @@ Resolution resolve_with_portfolio(const Resolver& stored,
 // Expected times of stored candidates, and the choice among them ----------------------------------
 
 LogSizes::LogSizes(const Problem& problem)
-    : sizes{std::log2(std::max(mean_rows(problem), 1.0)), log_of(problem.n), log_of(problem.k),
+    : sizes{std::log2(std::max(mean_rows(problem), 1.0)), log_of(problem.n),
+            std::log2(std::max(mean_depth(problem), 1.0)),
             log_of(problem.batch),
             is_grouped(problem)
                 ? std::log2(

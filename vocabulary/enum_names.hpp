@@ -24,7 +24,7 @@ inline constexpr DType kLast<DType>{kDTypes - 1};
 template <>
 inline constexpr MathMode kLast<MathMode> = MathMode::fast;
 template <>
-inline constexpr Grouping kLast<Grouping> = Grouping::counts;
+inline constexpr Grouping kLast<Grouping> = Grouping::depth;
 template <>
 inline constexpr Distribution kLast<Distribution> = Distribution::one_hot;
 template <>

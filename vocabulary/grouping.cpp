@@ -11,7 +11,7 @@
 namespace tilewise {
 namespace {
 
-constexpr std::array<std::string_view, 3> kGroupings{"none", "rows", "counts"};
+constexpr std::array<std::string_view, 4> kGroupings{"none", "rows", "counts", "depth"};
 constexpr std::array<std::string_view, 3> kDistributions{"even", "zipf", "one_hot"};
 
 /// Rows of each product of `all`.
@@ -60,22 +60,26 @@ void set_grouping(Problem& problem, std::string_view text) {
   const std::size_t end = text.find(' ');
   const Grouping grouping = parse_grouping(text.substr(0, end));
   if (end == text.npos || grouping == Grouping::none)
-    throw Error(ErrorKind::invalid_argument,
-                "a problem grouped by \"" + std::string(text) +
-                    "\"; it is grouped by rows or counts and a distribution, as in \"rows even\"");
+    throw Error(ErrorKind::invalid_argument, "a problem grouped by \"" + std::string(text) +
+                                                 "\"; it is grouped by rows, counts or depth, and "
+                                                 "by a distribution, as in \"rows even\"");
   problem.distribution = parse_distribution(text.substr(end + 1));
   problem.grouping = grouping;
+}
+
+std::int64_t most_of(const Problem& problem) {
+  return problem.grouping == Grouping::depth ? problem.k : problem.m;
 }
 
 std::vector<std::int32_t> group_rows_of(const Problem& problem) {
   std::vector<std::int32_t> numbers;
   if (!is_grouped(problem) || problem.batch == 0) return numbers;
-  const bool by_rows = problem.grouping == Grouping::rows;
+  const bool counts = problem.grouping == Grouping::counts;
   std::int64_t end = 0;
   for (const std::int64_t rows :
-       distributed(problem, by_rows ? problem.m : problem.m * problem.batch / 2)) {
+       distributed(problem, counts ? problem.m * problem.batch / 2 : most_of(problem))) {
     end += rows;
-    numbers.push_back(static_cast<std::int32_t>(by_rows ? end : std::min(rows, problem.m)));
+    numbers.push_back(static_cast<std::int32_t>(counts ? std::min(rows, problem.m) : end));
   }
   return numbers;
 }
@@ -84,7 +88,13 @@ std::vector<RowRange> row_ranges(const Problem& problem, const std::int32_t* gro
   std::vector<RowRange> ranges;
   std::int64_t before = 0;
   for (std::int64_t i = 0; i < problem.batch; ++i) {
-    std::int64_t end = std::clamp<std::int64_t>(group_rows[i], 0, problem.m);
+    const std::int64_t most = most_of(problem);
+    std::int64_t end = std::clamp<std::int64_t>(group_rows[i], 0, most);
+    if (problem.grouping == Grouping::depth) {
+      const std::int64_t begin = i == 0 ? 0 : std::clamp<std::int64_t>(group_rows[i - 1], 0, most);
+      ranges.push_back({begin, std::max(begin, end)});
+      continue;
+    }
     if (problem.grouping == Grouping::rows) end = std::max(end, before);
     ranges.push_back({before, end});
     if (problem.grouping == Grouping::rows) before = end;
@@ -116,8 +126,22 @@ double mean_rows(const Problem& problem) {
   return problem.grouping == Grouping::counts ? m / 2 : m;
 }
 
+double mean_depth(const Problem& problem) {
+  const auto k = static_cast<double>(problem.k), products = static_cast<double>(problem.batch);
+  return problem.grouping == Grouping::depth && products > 0 ? k / products : k;
+}
+
+double expected_depth_tiles(const Problem& problem, std::int64_t tile) {
+  if (problem.grouping != Grouping::depth || problem.batch == 0)
+    return double(ceil_div(problem.k, tile));
+  std::int64_t tiles = 0;
+  for (const RowRange& steps : row_ranges(problem, group_rows_of(problem).data()))
+    tiles += ceil_div(steps.end - steps.begin, tile);
+  return static_cast<double>(tiles) / static_cast<double>(problem.batch);
+}
+
 std::int64_t most_rows(const Problem& problem) {
-  if (!is_grouped(problem)) return problem.m;
+  if (!is_grouped(problem) || problem.grouping == Grouping::depth) return problem.m;
   std::int64_t most = 0;
   for (const RowRange& rows : row_ranges(problem, group_rows_of(problem).data()))
     most = std::max(most, rows.end - rows.begin);
@@ -131,7 +155,8 @@ std::int64_t row_tiles(const Problem& problem, std::int64_t tile) {
 }
 
 double expected_row_tiles(const Problem& problem, std::int64_t tile) {
-  if (!is_grouped(problem)) return double(ceil_div(problem.m, tile)) * double(problem.batch);
+  if (!is_grouped(problem) || problem.grouping == Grouping::depth)
+    return double(ceil_div(problem.m, tile)) * double(problem.batch);
   std::int64_t tiles = 0;
   for (const RowRange& rows : row_ranges(problem, group_rows_of(problem).data()))
     tiles += ceil_div(rows.end - rows.begin, tile);

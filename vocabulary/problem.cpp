@@ -142,7 +142,7 @@ std::string to_string(const Problem& problem) {
 
 double flops_of(const Problem& problem) {
   return 2.0 * static_cast<double>(problem.m) * static_cast<double>(problem.n) *
-         static_cast<double>(problem.k) * static_cast<double>(row_matrices(problem));
+         mean_depth(problem) * static_cast<double>(matrices_c(problem));
 }
 
 double epilogue_bytes(const Problem& problem) {
@@ -150,7 +150,7 @@ double epilogue_bytes(const Problem& problem) {
   const auto m = static_cast<double>(problem.m), n = static_cast<double>(problem.n);
   double bits = 0;
   const auto products = static_cast<double>(problem.batch),
-             matrices = static_cast<double>(row_matrices(problem));
+             matrices = static_cast<double>(matrices_c(problem));
   for (const EpilogueSlot& slot : problem.epilogue->operands) {
     const bool by_row = slot.over == EpilogueOver::elements || slot.over == EpilogueOver::rows,
                by_column =
@@ -165,10 +165,9 @@ double operand_bytes(const Problem& problem) {
   const auto m = static_cast<double>(problem.m);
   const auto n = static_cast<double>(problem.n);
   const auto k = static_cast<double>(problem.k);
-  const auto products = static_cast<double>(problem.batch),
-             matrices = static_cast<double>(row_matrices(problem));
-  return (matrices * m * (k * bits_of(problem.a.type) + n * bits_of(problem.c.type)) +
-          products * k * n * bits_of(problem.b.type)) /
+  return (static_cast<double>(matrices_a(problem)) * m * k * bits_of(problem.a.type) +
+          static_cast<double>(matrices_b(problem)) * k * n * bits_of(problem.b.type) +
+          static_cast<double>(matrices_c(problem)) * m * n * bits_of(problem.c.type)) /
              8 +
          epilogue_bytes(problem);
 }

@@ -36,9 +36,11 @@ inline bool rows_begin_anywhere(const Problem& problem) {
   return problem.grouping == Grouping::rows && problem.a.transposed;
 }
 
+/// What a number of group_rows is at most: m, or k where products have different k.
+std::int64_t most_of(const Problem& problem);
 /// Rows of each product by these numbers, as the device understands them (Call::group_rows).
 struct RowRange {
-  std::int64_t begin = 0, end = 0;  ///< of A and C
+  std::int64_t begin = 0, end = 0;  ///< of A and C; of A and B as stored with Grouping::depth
 };
 std::vector<RowRange> row_ranges(const Problem& problem, const std::int32_t* group_rows);
 
@@ -56,8 +58,11 @@ class ProductRows {
   std::vector<RowRange> ranges_;  // of products whose rows follow one another
 };
 
-/// Rows of a product on average.
+/// Rows, and steps of k, of a product on average.
 double mean_rows(const Problem& problem);
+double mean_depth(const Problem& problem);
+/// Tiles of k of a product on average.
+double expected_depth_tiles(const Problem& problem, std::int64_t tile);
 /// Rows of the product that has most by the problem's distribution; m if it is not grouped.
 std::int64_t most_rows(const Problem& problem);
 

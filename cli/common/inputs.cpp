@@ -198,8 +198,8 @@ void add_kind_options(CLI::App& app, ProblemOptions& options) {
   app.add_option(
          "--grouped", options.grouped,
          "How: rows, the rows of all follow one another; counts, each has its own m rows, of "
-         "which the first ones count")
-      ->type_name("{rows,counts}")
+         "which the first ones count; depth, the k of all follow one another (layout tn)")
+      ->type_name("{rows,counts,depth}")
       ->needs(app.get_option("--groups"));
   app.add_option(
          "--distribution", options.distribution,

@@ -65,9 +65,9 @@ void launch(const Gpu& gpu, const Problem& problem, const Built& built, int time
   const Executable executable(*device, problem, built.plan, built.images);
   const OwnedStream stream(*device);
   std::vector<Placement> places{
-      tight_placement(rows_a(problem), min_lda(problem), problem.a, row_matrices(problem)),
-      tight_placement(rows_b(problem), min_ldb(problem), problem.b, problem.batch),
-      tight_placement(problem.m, problem.n, problem.c, row_matrices(problem))};
+      tight_placement(rows_a(problem), min_lda(problem), problem.a, matrices_a(problem)),
+      tight_placement(rows_b(problem), min_ldb(problem), problem.b, matrices_b(problem)),
+      tight_placement(problem.m, problem.n, problem.c, matrices_c(problem))};
   const DeviceMatrix a(*device, places[0]), b(*device, places[1]), c(*device, places[2]);
   const auto tight = ExtraOperands::Kind::tight;
   const std::vector<Placement> others = ExtraOperands::placements(problem, tight);

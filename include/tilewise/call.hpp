@@ -55,7 +55,7 @@ struct Call {
   const PackedOperand* packed_b = nullptr;
   /// Device memory with a number for each product of a grouped problem (Grouping), which the host
   /// does not read: so a CUDA graph can be replayed with other numbers. A number outside of 0 to m
-  /// counts as the nearest inside, an end before an earlier one as the end of no rows: no row
+  /// (k) counts as the nearest inside, an end before an earlier one as the end of no rows: no row
   /// outside of C is ever written, and no row by two products.
   const std::int32_t* group_rows = nullptr;
   /// Of the problem's epilogue, by slot; the array is read during the call only.

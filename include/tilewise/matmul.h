@@ -87,7 +87,8 @@ typedef enum tilewise_math TILEWISE_INT {
 typedef enum tilewise_grouping TILEWISE_INT {
   TILEWISE_NOT_GROUPED = 0,
   TILEWISE_ROWS = 1,  /* A and C have the rows of all products one after another */
-  TILEWISE_COUNTS = 2 /* each product has an A and a C of m rows, of which the first ones count */
+  TILEWISE_COUNTS = 2, /* each product has an A and a C of m rows, of which the first ones count */
+  TILEWISE_DEPTH = 3   /* A and B (layout tn) have the steps of k of all products one after another */
 } tilewise_grouping;
 
 /* How many rows the products of a group are expected to have; any numbers are computed. */
@@ -286,8 +287,8 @@ typedef struct tilewise_call {
   void* workspace; /* NULL, or device memory for this product alone, aligned to 256 bytes, */
   int64_t workspace_bytes; /* which it uses where it needs a workspace and this suffices */
   /* Of a grouped product, in device memory: the end of each product's rows (TILEWISE_ROWS), or
-   * their number (TILEWISE_COUNTS). The host does not read it. Numbers outside of 0 to m count as
-   * the nearest inside. */
+   * their number (TILEWISE_COUNTS). The host does not read it. Numbers outside of 0 to m (k) count
+   * as the nearest inside. */
   const int32_t* group_rows;
 } tilewise_call;
 

@@ -32,11 +32,16 @@ enum class Grouping : std::uint8_t {
   /// Call::group_rows has the end of each product's rows. Rows behind the last end have no product.
   rows,
   /// Each product has an A and a C of m rows, of which the first Call::group_rows[i] count.
-  counts
+  counts,
+  /// The products have different k: A and B are one matrix each, with the steps of k of all
+  /// products one after another, and C has a matrix for each product, as the gradients of experts'
+  /// weights do. They are stored as rows: the layout is tn, and k the number of all.
+  /// Call::group_rows has the end of each product's rows of A and B.
+  depth
 };
 TILEWISE_API std::string_view to_string(Grouping grouping);
-/// Throws Error(invalid_argument) for any other name than none, rows, counts; the message lists
-/// them.
+/// Throws Error(invalid_argument) for any other name than none, rows, counts, depth; the message
+/// lists them.
 TILEWISE_API Grouping parse_grouping(std::string_view name);
 
 /// How many rows the products of a group are expected to have. A call computes any numbers of rows
@@ -136,8 +141,15 @@ inline bool is_grouped(const Problem& problem) { return problem.grouping != Grou
 inline bool is_batched(const Problem& problem) {
   return problem.batch > 1 || problem.pointers || is_grouped(problem);
 }
-/// The number of matrices of A, and of C: one for each product, or one that has the rows of all.
-inline std::int64_t row_matrices(const Problem& problem) {
+/// The number of matrices of A, B and C: one for each product, or one that has those of all.
+inline std::int64_t matrices_a(const Problem& problem) {
+  return problem.grouping == Grouping::rows || problem.grouping == Grouping::depth ? 1
+                                                                                   : problem.batch;
+}
+inline std::int64_t matrices_b(const Problem& problem) {
+  return problem.grouping == Grouping::depth ? 1 : problem.batch;
+}
+inline std::int64_t matrices_c(const Problem& problem) {
   return problem.grouping == Grouping::rows ? 1 : problem.batch;
 }
 

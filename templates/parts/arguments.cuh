@@ -53,7 +53,7 @@ struct MultiplyArgs {
   Int64 m, n, k;
   Int64 part_tiles;     // tiles of k of a part; the last part may be short or empty
   TileOrder order;
-#if GROUPED
+#if GROUPED || GROUPED_DEPTH
   const int* group_rows;
   Int64 groups;  // products
 #endif

@@ -7,6 +7,30 @@
 #pragma once
 #include "parts/arguments.cuh"
 
+#if GROUPED_DEPTH
+// GROUPED_DEPTH: the steps of k of all products follow one another in A and B, which are stored by k; number g is the end of
+// product g's. A number outside of 0 to k counts as the nearest inside.
+struct DepthRange {
+  Int64 begin, end;
+};
+DEVICE DepthRange depth_of_product(const MultiplyArgs& args, Int64 product) {
+  const auto inside = [&](Int64 nth) {
+    const Int64 number = args.group_rows[nth];
+    return number < 0 ? 0 : (number < args.k ? number : args.k);  //@ groups-depth-clamp
+  };
+  if (args.k == 0) return {0, 0};  // alpha is 0
+  const Int64 begin = product == 0 ? 0 : inside(product - 1), end = inside(product);
+  return {begin, end > begin ? end : begin};
+}
+#endif
+
+// The steps of k of a product. (A variable that holds args.k moves loads in the code of products that are not grouped.)
+#if GROUPED_DEPTH
+#define PRODUCT_STEPS(args, range) ((range).end - (range).begin)
+#else
+#define PRODUCT_STEPS(args, range) (args).k
+#endif
+
 #if GROUPED
 #include "words/warp.cuh"
 

@@ -30,11 +30,11 @@ double threads_of(const LaunchStep& step) {
 
 void state_multiply_work(LaunchStep& step, const Problem& problem, const MultiplyShape& shape) {
   const ThreadWork& thread = shape.thread;
-  const double results = double(problem.m) * double(problem.n) * double(row_matrices(problem));
+  const double results = double(problem.m) * double(problem.n) * double(matrices_c(problem));
   const double sum_bytes = bytes_of(problem.accumulator);
   const double tiles =
       expected_row_tiles(problem, shape.tile_m) * double(ceil_div(problem.n, shape.tile_n));
-  const double tiles_k = double(ceil_div(problem.k, shape.tile_k));
+  const double tiles_k = expected_depth_tiles(problem, shape.tile_k);
   Schedule& schedule = step.schedule;
   schedule.rounds = std::ceil(tiles_k / shape.splits);
   schedule.passes = thread.shared_loads > 0 ? thread.waits * thread.steps / thread.unrolled : 0;
@@ -59,7 +59,7 @@ void state_multiply_work(LaunchStep& step, const Problem& problem, const Multipl
                           results * bytes_of(problem.c.type) + written + epilogue_here;
   const double slice_bits = shape.tile_m * thread.fetched_a * bits_of(problem.a.type) +
                             shape.tile_n * thread.fetched_b * bits_of(problem.b.type);
-  work.global_bytes = tiles * slice_bits / 8 * double(problem.k) + written + epilogue_here;
+  work.global_bytes = tiles * slice_bits / 8 * mean_depth(problem) + written + epilogue_here;
   const double thread_tiles =
       tiles * tiles_k * shape.threads;  // of all blocks, whatever the splits
   const double passes = thread.steps * thread.shared_loads * thread.load_passes +
@@ -102,8 +102,10 @@ void add_tensor_maps(Plan& plan, LaunchStep& multiply, const Problem& problem,
       recipe.dims[1] *= 2;
     recipe.box = {tiles.columns, tiles.rows};
     if (is_batched(problem)) {
-      // Where the rows of all products follow one another, their matrices have no stride.
-      const bool one = problem.grouping == Grouping::rows && tiles.of != TileMap::Of::b;
+      const std::int64_t matrices = tiles.of == TileMap::Of::a   ? matrices_a(problem)
+                                    : tiles.of == TileMap::Of::b ? matrices_b(problem)
+                                                                 : matrices_c(problem);
+      const bool one = is_grouped(problem) && matrices == 1;
       recipe.batch_stride = !of_epilogue ? multiply.arguments[8 + place]
                             : one        ? Argument{Kind::integer64, 0}
                                          : Argument{Kind::operand_stride, slot};
@@ -134,7 +136,7 @@ std::string shared_depth_note(int slice_k) {
 
 double tile_steps(const Problem& problem, int tile_m, int tile_n, int tile_k) {
   return expected_row_tiles(problem, tile_m) * double(ceil_div(problem.n, tile_n)) *
-         double(ceil_div(problem.k, tile_k));
+         expected_depth_tiles(problem, tile_k);
 }
 
 void state_reduce_work(LaunchStep& step, const Problem& problem, double elements, int parts,
@@ -165,9 +167,14 @@ int reads_a_alignment(const Problem& problem, Pack pack) {
   // A product's first row may be any column of A.
   if (problem.grouping == Grouping::rows && reads_a_transposed(problem, pack))
     return bytes_of(problem.a.type);
+  // Its first step of k may be any.
+  if (problem.grouping == Grouping::depth && !reads_a_transposed(problem, pack))
+    return bytes_of(problem.a.type);
   return pack == Pack::none ? problem.a.alignment : 16;
 }
 int reads_b_alignment(const Problem& problem, Pack pack) {
+  if (problem.grouping == Grouping::depth && reads_b_transposed(problem, pack))
+    return bytes_of(problem.b.type);
   return pack == Pack::none ? problem.b.alignment : 16;
 }
 
@@ -234,11 +241,13 @@ MultiplyPlan::MultiplyPlan(const Problem& problem, MultiplyShape shape)
     if (shape_.pack_b == Pack::none) multiply_.kernel.defines.emplace("POINTERS_B", 1);
     if (shape_.splits == 1) multiply_.kernel.defines.emplace("POINTERS_C", 1);
   }
-  // The rows of all products follow one another.
-  const bool one_matrix = problem_.grouping == Grouping::rows;
-  if (is_grouped(problem_)) multiply_.kernel.defines.emplace("GROUPED", one_matrix ? 1 : 2);
-  const auto stride_of_rows = [&](Argument stride) {
-    return one_matrix ? Argument{Kind::integer64, 0} : std::move(stride);
+  if (problem_.grouping == Grouping::depth)
+    multiply_.kernel.defines.emplace("GROUPED_DEPTH", 1);
+  else if (is_grouped(problem_))
+    multiply_.kernel.defines.emplace("GROUPED", problem_.grouping == Grouping::rows ? 1 : 2);
+  // Those of all products follow one another.
+  const auto stride_of = [&](std::int64_t matrices, Argument stride) {
+    return is_grouped(problem_) && matrices == 1 ? Argument{Kind::integer64, 0} : std::move(stride);
   };
   set_blocks(blocks_);
   multiply_.block.x = static_cast<std::uint32_t>(shape_.threads);
@@ -254,9 +263,9 @@ MultiplyPlan::MultiplyPlan(const Problem& problem, MultiplyShape shape)
       packs.a.ld,
       packs.b.ld,
       {Kind::ldc},
-      stride_of_rows(packs.a.stride),
-      packs.b.stride,
-      stride_of_rows({Kind::stride_c}),
+      stride_of(matrices_a(problem_), packs.a.stride),
+      stride_of(matrices_b(problem_), packs.b.stride),
+      stride_of(matrices_c(problem_), {Kind::stride_c}),
       {Kind::integer64, problem_.m},
       {Kind::integer64, problem_.n},
       {Kind::k},
@@ -286,7 +295,8 @@ void MultiplyPlan::add_tile_order() {
   for (const std::int64_t value : {tiles_m, tiles_n, group_m})
     add_argument({Kind::integer32, value});
   // Grouped products find theirs by the number of a tile row.
-  const std::int64_t tiles = is_grouped(problem_) ? tiles_n : tiles_m * tiles_n;
+  const bool by_rows = is_grouped(problem_) && problem_.grouping != Grouping::depth;
+  const std::int64_t tiles = by_rows ? tiles_n : tiles_m * tiles_n;
   for (const std::int64_t number :
        {tiles * shape_.splits, tiles, group_m * tiles_n, group_m, last_group_m}) {
     const Divisor divisor = divisor_of(number);

@@ -33,7 +33,7 @@ PackInput operand_a(const Problem& p, Pack pack, bool split) {
           p.a.alignment,
           pack,
           split,
-          row_matrices(p)};
+          matrices_a(p)};
 }
 PackInput operand_b(const Problem& p, Pack pack, bool split) {
   return {StepRole::pack_b,
@@ -44,7 +44,7 @@ PackInput operand_b(const Problem& p, Pack pack, bool split) {
           p.b.alignment,
           pack,
           split,
-          p.batch};
+          matrices_b(p)};
 }
 
 /// An operand in the workspace.

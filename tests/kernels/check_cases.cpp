@@ -41,6 +41,8 @@ void add_typical(Problem problem, const KernelTemplate& kernel, const DeviceInfo
   if (problem.batch > 1)
     set_grouping(problem, std::array{"", "rows even", "counts even"}[problems.size() % 3]);
   if (problem.grouping == Grouping::rows) problem.batch = problems.size() % 2 == 0 ? 5 : 37;
+  if (problem.grouping == Grouping::rows && layout_of(problem) == Layout::tn)
+    problem.grouping = Grouping::depth;
   if (rows_begin_anywhere(problem)) problem.a.alignment = bytes_of(problem.a.type);
   if (!kernel.supports(problem, device)) return;
   if (std::max({problem.m, problem.n, problem.k}) > kSmallSizes[0].m) {

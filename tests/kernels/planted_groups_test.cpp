@@ -64,6 +64,26 @@ TEST(PlantedGroups, NumbersThatAreTakenAsTheyAre) {
   expect_found(plain(TILEWISE_CHECK_PLAIN), removed("groups-largest"_marker), {kWrong});
 }
 
+Subject by_depth(const std::string& checker) {
+  return {
+      "Depth", checker,
+      R"(wgmma {"TILE_M":64,"TILE_N":64,"TILE_K":64,"CONSUMERS":1,"STAGES":2,"PACK_A":0,"PACK_B":0,)"
+      R"("EPILOGUE":0,"VECTOR_C":1})",
+      "--layout tn --types bf16 bf16 strict --batch 5 --grouped 'depth even'"};
+}
+TEST(PlantedGroups, StepsOfTheNextProduct) {
+  expect_nothing_found(by_depth(TILEWISE_CHECK_PLAIN));
+  expect_nothing_found(by_depth(TILEWISE_CHECK_TSAN));
+  expect_found(by_depth(TILEWISE_CHECK_PLAIN), replaced("wgmma-clear-rows"_marker, ";"), {kWrong});
+  expect_found(by_depth(TILEWISE_CHECK_TSAN), removed("wgmma-cut-wait"_marker), {"data race"});
+  expect_found(by_depth(TILEWISE_CHECK_TSAN), removed("wgmma-cut-fence"_marker), {"data race"});
+  Subject naive = by_depth(TILEWISE_CHECK_ASAN);
+  naive.candidate = "naive";
+  expect_found(
+      naive, changed("groups-depth-clamp"_marker, "(number < args.k ? number : args.k)", "number"),
+      {"AddressSanitizer"});
+}
+
 TEST(PlantedGroups, RowsThatAreStoredWithoutTma) {
   expect_found(wgmma(TILEWISE_CHECK_PLAIN, kByTma), removed("wgmma-store-chunk"_marker), {kWrong});
   expect_found(wgmma(TILEWISE_CHECK_PLAIN, kSwapped), removed("wgmma-store-chunk"_marker),

@@ -143,11 +143,11 @@ Operands::Operands(const Problem& problem, const Round& round, std::uint64_t see
     : problem_(problem),
       round_(round),
       a_(make(problem.a.type, rows_a(problem), min_lda(problem), problem.a.alignment, kNaNs,
-              round.same_a ? 1 : row_matrices(problem))),
+              round.same_a ? 1 : matrices_a(problem))),
       b_(make(problem.b.type, rows_b(problem), min_ldb(problem), problem.b.alignment, kNaNs,
-              round.same_b ? 1 : problem.batch)),
+              round.same_b ? 1 : matrices_b(problem))),
       c_(make(problem.c.type, problem.m, problem.n, problem.c.alignment, kCanary,
-              row_matrices(problem))) {
+              matrices_c(problem))) {
   fill(a_, seed);
   fill(b_, seed + 1);
   if (round.values == Values::special) {
@@ -209,7 +209,7 @@ void Operands::add_operands(std::uint64_t seed) {
         matrix && round_.values == Values::whole ? problem_.c.alignment : bytes_of(type);
     const bool of_rows = matrix || slot.over == EpilogueOver::rows;
     const std::int64_t matrices =
-        read && round_.same_b ? 1 : (of_rows ? row_matrices(problem_) : problem_.batch);
+        read && round_.same_b ? 1 : (of_rows ? matrices_c(problem_) : problem_.batch);
     Matrix& made = operands_.emplace_back(
         make(type, matrix ? problem_.m : 1, columns, alignment, read ? kNaNs : kCanary, matrices));
     if (read) fill(made, seed + operands_.size());
@@ -220,15 +220,16 @@ void Operands::add_operands(std::uint64_t seed) {
 void Operands::add_groups(std::uint64_t seed) {
   if (!is_grouped(problem_)) return;
   std::mt19937_64 generator(seed);
-  std::uniform_int_distribution<std::int64_t> inside(0, problem_.m), any(-9, problem_.m + 9);
+  const std::int64_t most = most_of(problem_);
+  std::uniform_int_distribution<std::int64_t> inside(0, most), any(-9, most + 9);
   const bool bad = generator() % 4 == 0;
   for (std::int64_t i = 0; i < problem_.batch; ++i)
     group_rows_.push_back(static_cast<std::int32_t>(bad ? any(generator) : inside(generator)));
-  if (problem_.grouping == Grouping::rows && !bad)
+  if (problem_.grouping != Grouping::counts && !bad)
     std::sort(group_rows_.begin(), group_rows_.end());
   const std::uint64_t special = generator() % 8;
   if (special == 0) std::fill(group_rows_.begin(), group_rows_.end(), 0);
-  if (special <= 2) group_rows_.back() = static_cast<std::int32_t>(problem_.m);
+  if (special <= 2) group_rows_.back() = static_cast<std::int32_t>(most);
   if (special == 1) std::fill(group_rows_.begin(), group_rows_.end() - 1, 0);
 }
 
@@ -270,14 +271,18 @@ void Operands::multiply_by_definition(Matrix& c, std::vector<Matrix>& operands) 
       is_grouped(p) ? row_ranges(p, group_rows_.data())
                     : std::vector<RowRange>(static_cast<std::size_t>(p.batch), RowRange{0, p.m});
   for (std::int64_t batch = 0; batch < p.batch; ++batch) {
-    const RowRange& range = ranges[static_cast<std::size_t>(batch)];
+    const bool by_depth = p.grouping == Grouping::depth;
+    const RowRange of_group = ranges[static_cast<std::size_t>(batch)];
+    const RowRange range = by_depth ? RowRange{0, p.m} : of_group;
+    const RowRange steps = by_depth ? of_group : RowRange{0, p.k};
     if (range.begin == range.end) continue;
     const std::vector<double> a = as_numbers(a_, batch, p.a.transposed);
     const std::vector<double> b = as_numbers(b_, batch, p.b.transposed);
     std::vector<std::vector<double>> columns(operands.size(), std::vector<double>(n));
     for (std::int64_t i = range.begin; i < range.end; ++i) {
       std::vector<double> sums(n, 0.0);
-      for (std::size_t k = 0; k < depth; ++k)
+      for (auto k = static_cast<std::size_t>(steps.begin); k < static_cast<std::size_t>(steps.end);
+           ++k)
         for (std::size_t j = 0; j < n; ++j)
           sums[j] += a[static_cast<std::size_t>(i) * depth + k] * b[k * n + j];
       for (std::size_t j = 0; j < n; ++j) {
@@ -348,7 +353,11 @@ Call Operands::call(const OnDevice& on) const {
   call.alpha = round_.alpha, call.beta = round_.beta;
   call.operands = on.bound;
   call.group_rows = static_cast<const std::int32_t*>(on.group_rows.data());
-  if (problem_.grouping == Grouping::rows) call.stride_a = call.stride_c = kNotUsed;
+  if (is_grouped(problem_)) {
+    if (matrices_a(problem_) == 1) call.stride_a = kNotUsed;
+    if (matrices_b(problem_) == 1) call.stride_b = kNotUsed;
+    if (matrices_c(problem_) == 1) call.stride_c = kNotUsed;
+  }
   if (problem_.pointers) {
     call.a = on.pointers_a.data(), call.b = on.pointers_b.data(), call.c = on.pointers_c.data();
     call.stride_a = call.stride_b = call.stride_c = kNotUsed;

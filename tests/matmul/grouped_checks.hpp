@@ -4,6 +4,7 @@
 // numbers.
 #include <gmock/gmock.h>
 
+#include <array>
 #include <random>
 #include <string>
 #include <vector>
@@ -56,22 +57,22 @@ struct GroupedTest : Served {
   std::vector<std::int32_t> some_rows(const Problem& problem) {
     std::vector<std::int32_t> rows;
     for (std::int64_t i = 0; i < problem.batch; ++i)
-      rows.push_back(std::int32_t(random_() % std::uint64_t(problem.m + 1)));
-    if (problem.grouping == Grouping::rows) std::sort(rows.begin(), rows.end());
-    if (problem.batch > 2) rows[1] = problem.grouping == Grouping::rows ? rows[0] : 0;
+      rows.push_back(std::int32_t(random_() % std::uint64_t(most_of(problem) + 1)));
+    if (problem.grouping != Grouping::counts) std::sort(rows.begin(), rows.end());
+    if (problem.batch > 2) rows[1] = problem.grouping == Grouping::counts ? 0 : rows[0];
     return rows;
   }
 
   Job job_of(const Problem& problem, std::int64_t extra) {
-    const std::int64_t matrices = row_matrices(problem);
+    const std::int64_t matrices = matrices_c(problem);
     Job job;
     job.problem = problem;
     job.lda = min_lda(problem) + extra, job.ldb = min_ldb(problem) + extra,
     job.ldc = min_ldc(problem) + extra;
     job.stride_a = rows_a(problem) * job.lda, job.stride_b = rows_b(problem) * job.ldb;
     job.stride_c = problem.m * job.ldc;
-    job.a = numbers(problem.a.type, matrices * job.stride_a);
-    job.b = numbers(problem.b.type, problem.batch * job.stride_b);
+    job.a = numbers(problem.a.type, matrices_a(problem) * job.stride_a);
+    job.b = numbers(problem.b.type, matrices_b(problem) * job.stride_b);
     job.c = numbers(problem.c.type, matrices * job.stride_c);
     job.bias = numbers(problem.c.type, problem.batch * problem.n);
     job.aux = numbers(problem.c.type, matrices * problem.m * problem.n);
@@ -117,20 +118,21 @@ struct GroupedTest : Served {
       return to_double(type, bytes.data() + bytes_of(type, at));
     };
     const std::vector<RowRange> ranges = row_ranges(p, job.group_rows.data());
+    const bool by_depth = p.grouping == Grouping::depth;
     for (std::int64_t g = 0; g < p.batch; ++g) {
-      const std::int64_t matrix = p.grouping == Grouping::rows ? 0 : g;
-      for (std::int64_t i = ranges[std::size_t(g)].begin; i < ranges[std::size_t(g)].end; ++i)
+      const auto of = [g](std::int64_t matrices) { return matrices == 1 ? 0 : g; };
+      const RowRange& range = ranges[std::size_t(g)];
+      const RowRange rows = by_depth ? RowRange{0, p.m} : range, steps = by_depth ? range : RowRange{0, p.k};
+      for (std::int64_t i = rows.begin; i < rows.end; ++i)
         for (std::int64_t j = 0; j < p.n; ++j) {
           double sum = 0;
-          for (std::int64_t q = 0; q < p.k; ++q)
+          for (std::int64_t q = steps.begin; q < steps.end; ++q)
             sum += element(job.a, p.a.type,
-                           matrix * job.stride_a +
-                               (p.a.transposed ? q * job.lda + i : i * job.lda + q)) *
+                           of(matrices_a(p)) * job.stride_a + (p.a.transposed ? q * job.lda + i : i * job.lda + q)) *
                    element(job.b, p.b.type,
-                           g * job.stride_b + (p.b.transposed ? j * job.ldb + q : q * job.ldb + j));
-          const std::int64_t at = matrix * job.stride_c + i * job.ldc + j;
-          double value =
-              job.alpha * sum + (job.beta == 0 ? 0 : job.beta * element(job.c, p.c.type, at));
+                           of(matrices_b(p)) * job.stride_b + (p.b.transposed ? j * job.ldb + q : q * job.ldb + j));
+          const std::int64_t matrix = of(matrices_c(p)), at = matrix * job.stride_c + i * job.ldc + j;
+          double value = job.alpha * sum + (job.beta == 0 ? 0 : job.beta * element(job.c, p.c.type, at));
           if (p.epilogue) {
             value += element(job.bias, p.c.type, g * p.n + j);
             from_double(p.c.type, value, aux.data() + bytes_of(p.c.type, (matrix * p.m + i) * p.n + j));
@@ -177,21 +179,24 @@ struct GroupedTest : Served {
     Matmul matmul(options);
     int nth = 0, checked = 0;
     for (const ProductKind& kind : product_kinds())
-      for (const Grouping grouping : {Grouping::rows, Grouping::counts}) {
-        Problem problem = problem_of(kind, kLayouts[nth++ % 4], grouping, m, n, k, groups);
+      for (const Grouping grouping : {Grouping::rows, Grouping::counts, Grouping::depth}) {
+        const Layout layout = grouping == Grouping::depth ? Layout::tn : kLayouts[nth % 4];
+        Problem problem = problem_of(kind, layout, grouping, m, n, k, groups);
+        ++nth;
         if (is_unsupported(matmul, problem)) continue;
         if (!is_integer(problem.accumulator) && nth % 3 == 0) set_epilogue(problem, epilogue_);
         check(matmul, problem, nth % 2);
         ++checked;
       }
-    EXPECT_GE(checked, 12);
+    EXPECT_GE(checked, 18);
   }
   /// Each template with random candidates of its space.
   void check_random_winners(const char* name, DType type, int count, std::int64_t groups) {
     const ProductKind& kind = *find_product_kind(type, type, MathMode::strict);
     for (int i = 0; i < count; ++i) {
       Problem problem =
-          problem_of(kind, kLayouts[i % 4], i % 3 == 0 ? Grouping::counts : Grouping::rows,
+          problem_of(kind, i % 4 == 2 ? Layout::tn : kLayouts[i % 4],
+                     std::array{Grouping::rows, Grouping::counts, Grouping::depth, Grouping::rows}[std::size_t(i % 4)],
                      100 + 8 * std::int64_t(random_() % 30), 8 * (1 + std::int64_t(random_() % 20)),
                      8 * (1 + std::int64_t(random_() % 12)), groups);
       if (i % 2 == 0) set_epilogue(problem, epilogue_);

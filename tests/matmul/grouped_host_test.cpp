@@ -42,6 +42,23 @@ TEST_F(GroupedOnTheCpu, CountsOfRows) {
   EXPECT_THAT(c, ElementsAre(10, 20, -1, -1, 300, 600, 400, 800));
 }
 
+TEST_F(GroupedOnTheCpu, DifferentDepths) {
+  Matmul matmul(options);
+  Problem problem = typed_problem<float, float>(Layout::tn, 1, 2, 3, MathMode::strict, 3);
+  problem.grouping = Grouping::depth;
+  // A and B have a row for each step of k: product 0 has two, product 1 none, product 2 one.
+  const float a[] = {1, 2, 3}, b[] = {10, 20, 100, 200, 1000, 2000};
+  const std::int32_t ends[] = {2, 2, 3};
+  float c[] = {-1, -1, -1, -1, -1, -1};
+  Call call;
+  call.a = a, call.b = b, call.c = c;
+  call.lda = 1, call.ldb = call.ldc = 2;
+  call.stride_c = 2;
+  call.group_rows = ends;
+  matmul(problem, call);
+  EXPECT_THAT(c, ElementsAre(210, 420, 0, 0, 3000, 6000));
+}
+
 TEST_F(GroupedOnTheCpu, InC) {
   tilewise_options given = TILEWISE_OPTIONS_INIT;
   given.device = "host";
@@ -62,18 +79,20 @@ TEST_F(GroupedOnTheCpu, InC) {
   call.group_rows = ends;
   EXPECT_EQ(tilewise_multiply(matmul, &problem, &call), TILEWISE_OK) << tilewise_last_error();
   EXPECT_THAT(c, ElementsAre(10, 20, 200, 400, 300, 600, -1, -1));
-  problem.grouping = static_cast<tilewise_grouping>(3);
+  problem.grouping = static_cast<tilewise_grouping>(4);
   EXPECT_EQ(tilewise_multiply(matmul, &problem, &call), TILEWISE_INVALID_ARGUMENT);
-  EXPECT_THAT(tilewise_last_error(), HasSubstr("grouping = 3"));
+  EXPECT_THAT(tilewise_last_error(), HasSubstr("grouping = 4"));
   tilewise_destroy(matmul);
 }
 
 TEST_F(GroupedOnTheCpu, EveryKind) { check_every_kind(40, 17, 24, 5); }
 TEST_F(GroupedOnTheCpu, MoreProductsThanAWarpHasLanes) {
   Matmul matmul(options);
-  for (const std::int64_t groups : {1, 31, 32, 33, 129, 300})
+  for (const std::int64_t groups : {1, 31, 32, 33, 129, 300}) {
     for (const Grouping grouping : {Grouping::rows, Grouping::counts})
       check(matmul, problem_of(product_kinds()[0], Layout::nn, grouping, 20, 9, 5, groups), 1);
+    check(matmul, problem_of(product_kinds()[0], Layout::tn, Grouping::depth, 5, 9, 50, groups), 1);
+  }
 }
 TEST_F(HopperGroupedOnTheCpu, EveryKind) { check_every_kind(70, 32, 40, 5); }
 TEST_F(HopperGroupedOnTheCpu, RandomWinnersOfWgmma) {
@@ -97,6 +116,32 @@ TEST_F(GroupedOnTheCpu, WithoutASumRowsAreScaled) {
   job.alpha = 0;
   matmul(problem, bound(job).call);
   expect_right(job, "alpha = 0");
+}
+
+// A NaN in a step of k stays in its product, though tiles are loaded beyond it.
+TEST_F(HopperGroupedOnTheCpu, StepsOfTheNextProductDoNotEnterTheSums) {
+  for (const auto& [name, type] : {std::pair{"wgmma", DType::bf16}, {"mma", DType::bf16}, {"simt", DType::f32}}) {
+    const Problem problem = problem_of(*find_product_kind(type, type, MathMode::strict), Layout::tn, Grouping::depth,
+                                       64, 64, 200, 4);
+    std::filesystem::remove(options.database);
+    const KernelTemplate& kernel = find_template(name);
+    const auto candidate = default_for(kernel, problem, device->info());
+    ASSERT_TRUE(candidate) << name;
+    Matmul matmul = with_winner(problem, {name, *candidate});
+    Job job = job_of(problem, 0);
+    set_rows(job, {37, 37, 101, 200});
+    for (std::int64_t column = 0; column < 64; ++column)
+      for (auto& [bytes, ld] : {std::pair<Bytes*, std::int64_t>{&job.a, job.lda}, {&job.b, job.ldb}})
+        from_double(type, std::numeric_limits<double>::quiet_NaN(), bytes->data() + bytes_of(type, 37 * ld + column));
+    job.on_a = on_device(job.a), job.on_b = on_device(job.b);
+    job.beta = 0;
+    matmul(problem, bound(job).call);
+    const Bytes c = downloaded(job.on_c);
+    for (std::int64_t product = 0; product < 4; ++product)
+      for (std::int64_t i = 0; i < 64 * 64; ++i)
+        ASSERT_EQ(std::isnan(to_double(type, c.data() + bytes_of(type, product * 64 * 64 + i))), product == 2)
+            << name << ", product " << product;
+  }
 }
 
 TEST_F(GroupedOnTheCpu, InvariantRowsDoNotDependOnTheGroups) {
@@ -157,6 +202,9 @@ TEST_F(GroupedOnTheCpu, WhatIsNotServedSaysWhy) {
   problem = grouped;
   problem.pointers = true;
   EXPECT_THAT(message(problem), HasSubstr("a grouped product by pointers"));
+  problem = grouped;
+  problem.grouping = Grouping::depth;
+  EXPECT_THAT(message(problem), HasSubstr("grouped by depth in layout nn"));
   problem = grouped;
   problem.m = std::int64_t{1} << 31;
   EXPECT_THAT(message(problem), HasSubstr("at most 2^31 - 1"));

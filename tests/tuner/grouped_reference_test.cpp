@@ -31,13 +31,13 @@ struct Result {
     Call call;
     call.a = a.data(), call.b = b.data(), call.c = c.data();
     call.lda = min_lda(problem), call.ldb = min_ldb(problem), call.ldc = min_ldc(problem);
-    call.stride_b = problem.n * problem.k;
+    call.stride_b = problem.n * problem.k, call.stride_c = problem.m * problem.n;
     call.alpha = scalars.alpha, call.beta = scalars.beta;
     call.group_rows = ends.data();
     reference_multiply(problem, call, 1);
   }
   Comparison compare(const Reference& reference) const {
-    return reference.compare(set, scalars, c.data(), problem.n, 0, 1);
+    return reference.compare(set, scalars, c.data(), problem.n, problem.m * problem.n, 1);
   }
 };
 
@@ -66,6 +66,21 @@ TEST_P(GroupedReference, AcceptsWhatIsRight) {
           const Comparison compared = result.compare(reference);
           EXPECT_TRUE(compared.ok) << to_string(problem) << ": " << compared.worst;
         }
+    }
+}
+
+TEST_P(GroupedReference, OfDifferentDepths) {
+  Problem problem = typed_problem<float, float>(Layout::tn, 40, 33, 90, MathMode::strict, 7);
+  problem.grouping = Grouping::depth;
+  problem.distribution = Distribution::zipf;
+  const Reference reference = reference_of(problem);
+  for (const DataSet set : {DataSet::exact, DataSet::bounded})
+    for (const int index : {0, 1}) {
+      Result result(reference, set, index);
+      EXPECT_TRUE(result.compare(reference).ok) << result.compare(reference).worst;
+      result.ends[3] += 1;
+      result.multiply();
+      EXPECT_FALSE(result.compare(reference).ok);
     }
 }
 

@@ -102,7 +102,8 @@ TEST(Grouping, WorkIsThatOfAllRows) {
 }
 
 TEST(Grouping, TextsAreRead) {
-  for (const Grouping grouping : {Grouping::none, Grouping::rows, Grouping::counts})
+  for (const Grouping grouping :
+       {Grouping::none, Grouping::rows, Grouping::counts, Grouping::depth})
     for (const Distribution distribution :
          {Distribution::even, Distribution::zipf, Distribution::one_hot})
       for (const char* epilogue : {"", "relu(acc + x[j])"})

@@ -43,9 +43,9 @@ bool is_hopeless(double estimate_us, double best_us) {
 struct Placements {
   Placement a, b, c;
   explicit Placements(const Problem& p)
-      : a(tight_placement(rows_a(p), min_lda(p), p.a, row_matrices(p))),
-        b(tight_placement(rows_b(p), min_ldb(p), p.b, p.batch)),
-        c(tight_placement(p.m, p.n, p.c, row_matrices(p))) {}
+      : a(tight_placement(rows_a(p), min_lda(p), p.a, matrices_a(p))),
+        b(tight_placement(rows_b(p), min_ldb(p), p.b, matrices_b(p))),
+        c(tight_placement(p.m, p.n, p.c, matrices_c(p))) {}
 };
 
 }  // namespace

@@ -16,7 +16,7 @@ std::vector<Placement> ExtraOperands::placements(const Problem& problem, Kind ki
     const int element = bytes_of(type_of(slot, problem.c.type));
     const auto row = static_cast<std::uint64_t>(columns * element);
     const bool of_rows = slot.over == EpilogueOver::rows || slot.over == EpilogueOver::elements;
-    const std::int64_t matrices = of_rows ? row_matrices(problem) : problem.batch;
+    const std::int64_t matrices = of_rows ? matrices_c(problem) : problem.batch;
     places.push_back(
         kind == Kind::guarded
             ? guarded_placement(rows, columns, element, element, matrices)

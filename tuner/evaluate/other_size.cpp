@@ -56,7 +56,7 @@ std::optional<OtherSize> pressed_size(const Candidate& candidate, const KernelTe
   const auto worth = [&](const OtherSize& size) {
     const PipelineUse use = kernel.pipeline_use(size.problem, candidate.configuration);
     const std::int64_t c =
-        size.problem.m * size.problem.n * row_matrices(size.problem) * bytes_of(problem.c.type);
+        size.problem.m * size.problem.n * matrices_c(size.problem) * bytes_of(problem.c.type);
     return use.tiles >= 2.0 * use.stages && size.plan.workspace_bytes + c <= kMostPressedBytes;
   };
   // A constraint may require a partial last wave or a multiple of a tile, and every stage has to be
@@ -98,9 +98,9 @@ std::optional<OtherSize> edge_size(const Candidate& candidate, const KernelTempl
 Repeated press(Device& device, Stream stream, const Problem& problem, const Enqueue& enqueue,
                std::int64_t launches, bool go_on) {
   std::vector<Placement> places{
-      tight_placement(rows_a(problem), min_lda(problem), problem.a, row_matrices(problem)),
-      tight_placement(rows_b(problem), min_ldb(problem), problem.b, problem.batch),
-      tight_placement(problem.m, problem.n, problem.c, row_matrices(problem))};
+      tight_placement(rows_a(problem), min_lda(problem), problem.a, matrices_a(problem)),
+      tight_placement(rows_b(problem), min_ldb(problem), problem.b, matrices_b(problem)),
+      tight_placement(problem.m, problem.n, problem.c, matrices_c(problem))};
   const auto tight = ExtraOperands::Kind::tight;
   const std::vector<Placement> operands = ExtraOperands::placements(problem, tight);
   places.insert(places.end(), operands.begin(), operands.end());

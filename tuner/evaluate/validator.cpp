@@ -22,9 +22,9 @@ double finite(double value) { return value <= kInfinitelyWrong ? value : kInfini
 struct Placements {
   Placement a, b, c;
   explicit Placements(const Problem& p)
-      : a(guarded_placement(rows_a(p), min_lda(p), p.a, row_matrices(p))),
-        b(guarded_placement(rows_b(p), min_ldb(p), p.b, p.batch)),
-        c(guarded_placement(p.m, p.n, p.c, row_matrices(p))) {}
+      : a(guarded_placement(rows_a(p), min_lda(p), p.a, matrices_a(p))),
+        b(guarded_placement(rows_b(p), min_ldb(p), p.b, matrices_b(p))),
+        c(guarded_placement(p.m, p.n, p.c, matrices_c(p))) {}
 };
 
 std::vector<Placement> all_placements(const Problem& problem) {

@@ -32,7 +32,7 @@ class Cursor {
 }  // namespace
 
 std::size_t BlockLayout::place(const Problem& problem, const Header& header, std::byte* base) {
-  const std::int64_t all_rows = problem.m * row_matrices(problem);
+  const std::int64_t all_rows = problem.m * matrices_c(problem);
   Cursor cursor(base);
   header_ = cursor.take<Header>(1);
   if (!header.sampled) {

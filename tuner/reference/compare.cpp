@@ -74,7 +74,7 @@ Comparison Reference::compare(DataSet set, const Scalars& scalars, const void* g
   const std::int64_t chunk = std::clamp<std::int64_t>(65536 / std::max<std::int64_t>(1, problem_.n),
                                                       1, std::max<std::int64_t>(1, problem_.m));
   const std::int64_t chunks = ceil_div(problem_.m, chunk);  // per matrix
-  parallel_for(chunks * row_matrices(problem_), threads, [&](std::int64_t index, int) {
+  parallel_for(chunks * matrices_c(problem_), threads, [&](std::int64_t index, int) {
     const std::int64_t matrix = index / chunks, first = index % chunks * chunk;
     check.rows(matrix * problem_.m + first, std::min(chunk, problem_.m - first),
                static_cast<const std::byte*>(got) + (matrix * stride_c + first * ldc) * bytes, ldc);

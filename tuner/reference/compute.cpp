@@ -75,6 +75,12 @@ float round_up_f32(double value) {
                          : nearest;
 }
 
+std::int64_t matrices_of(const Problem& problem, DataOf operand) {
+  return operand == DataOf::a   ? matrices_a(problem)
+         : operand == DataOf::b ? matrices_b(problem)
+                                : matrices_c(problem);
+}
+
 // A sink that converts each value of a block and stores it in a row-major array.
 template <typename T, typename Convert>
 BlockSink store(T* to, std::int64_t ld, Convert convert) {
@@ -107,6 +113,12 @@ class Generated {
     const std::int64_t skipped = transposed ? first : first * ld_;
     return doubles_ ? MatrixView::of(doubles_.get() + skipped, ld_, transposed)
                     : MatrixView::of(floats_.get() + skipped, ld_, transposed);
+  }
+  // From column `first` of op(X) on.
+  MatrixView view_from_column(bool transposed, std::int64_t first) const {
+    MatrixView from = view(!transposed, first);
+    from.transposed = transposed;
+    return from;
   }
 
  private:
@@ -147,47 +159,59 @@ struct Computation {
     const bool small =
         problem.batch > 1 && flops_of(problem) < kSmallFlops * static_cast<double>(problem.batch);
     const ProductRows rows(problem);
-    // Where the rows of all products follow one another, they share A and C.
-    const bool shared = problem.grouping == Grouping::rows;
+    const bool by_depth = problem.grouping == Grouping::depth;
+    const std::vector<RowRange> depths =
+        by_depth ? row_ranges(problem, group_rows_of(problem).data())
+                 : std::vector<RowRange>(static_cast<std::size_t>(problem.batch), {0, problem.k});
     {
-      std::optional<Generated> a;
-      if (shared) a.emplace(generated(DataOf::a, 0, threads));
+      // A (and B) of all products, where they are one matrix.
+      std::optional<Generated> a, b;
+      if (matrices_a(problem) < problem.batch) a.emplace(generated(DataOf::a, 0, threads));
+      if (by_depth) b.emplace(generated(DataOf::b, 0, threads));
       parallel_for(problem.batch, small ? threads : 1, [&](std::int64_t product, int) {
-        OneProduct{*this, product, rows.of(product), small ? 1 : threads}.run(a ? &*a : nullptr);
+        OneProduct{*this, product, rows.of(product), depths[static_cast<std::size_t>(product)],
+                   small ? 1 : threads}
+            .run(a ? &*a : nullptr, b ? &*b : nullptr);
       });
     }
-    if (shared && layout.header().sampled)
-      OneProduct{*this, 0, {0, problem.m}, threads}.freivalds_c0(
+    if (problem.grouping == Grouping::rows && layout.header().sampled)
+      OneProduct{*this, 0, {0, problem.m}, {}, threads}.freivalds_c0(
           generated(DataOf::c0, 0, threads).view(false));
   }
 
   Generated generated(DataOf operand, std::int64_t matrix, int threads) const {
     return {TestData(problem, set, operand, layout.header().seed), matrix,
-            operand == DataOf::b ? problem.batch : row_matrices(problem), threads};
+            matrices_of(problem, operand), threads};
   }
 
   // The values that a block stores for one product of the batch.
   struct OneProduct {
     const Computation& of;
     std::int64_t product;
-    RowRange range;  // of its rows
+    RowRange range, depth;  // of its rows, and of k
     int threads;
     const Problem& problem = of.problem;
     const BlockLayout& layout = of.layout;
     std::int64_t first_row = range.begin, m = range.end - range.begin;
+    std::int64_t k = depth.end - depth.begin;
 
     Generated generated(DataOf operand) const { return of.generated(operand, product, threads); }
 
-    // of_all: A of all products; null: each has its own A and C.
-    void run(const Generated* of_all) const {
+    // all_a, all_b: A and B of all products; null: each has its own.
+    void run(const Generated* all_a, const Generated* all_b) const {
       if (m == 0) return;
+      const bool by_depth = all_b != nullptr;
       {
-        std::optional<Generated> own;
-        if (!of_all) own.emplace(generated(DataOf::a));
-        const Generated b = generated(DataOf::b);
-        const MatrixView left = of_all ? of_all->view(problem.a.transposed, first_row)
-                                       : own->view(problem.a.transposed);
-        const MatrixView right = b.view(problem.b.transposed);
+        std::optional<Generated> own_a, own_b;
+        if (!all_a) own_a.emplace(generated(DataOf::a));
+        if (!all_b) own_b.emplace(generated(DataOf::b));
+        // By depth A is stored by k, and its columns of op(A) begin at the product's first.
+        const MatrixView left = by_depth
+                                    ? all_a->view_from_column(problem.a.transposed, depth.begin)
+                                : all_a ? all_a->view(problem.a.transposed, first_row)
+                                        : own_a->view(problem.a.transposed);
+        const MatrixView right = by_depth ? all_b->view(problem.b.transposed, depth.begin)
+                                          : own_b->view(problem.b.transposed);
         if (!layout.header().sampled) {
           return multiply(layout.full.from_row(first_row, m), left, right);
         }
@@ -195,18 +219,17 @@ struct Computation {
         sampled_columns(left, right);
         freivalds_products(left, right);
       }
-      if (!of_all) freivalds_c0(generated(DataOf::c0).view(false));
+      if (by_depth || !all_a) freivalds_c0(generated(DataOf::c0).view(false));
     }
 
     // Products of the given parts of op(A) and op(B).
     void multiply(const StoredProducts& to, const MatrixView& left, const MatrixView& right) const {
       if (of.set == DataSet::exact) {
         const auto as_integer = [](double value) { return static_cast<std::int32_t>(value); };
-        tilewise::product(to.rows, to.columns, problem.k, left, right,
+        tilewise::product(to.rows, to.columns, k, left, right,
                           store(to.exact, to.columns, as_integer), {}, threads);
       } else {
-        tilewise::product(to.rows, to.columns, problem.k, left, right,
-                          store(to.bounded, to.columns),
+        tilewise::product(to.rows, to.columns, k, left, right, store(to.bounded, to.columns),
                           store(to.absolute, to.columns, round_up_f32), threads);
       }
     }
@@ -216,20 +239,20 @@ struct Computation {
       const auto end = header.rows.begin() + header.row_count;
       const auto first = std::lower_bound(header.rows.begin(), end, first_row);
       const auto last = std::lower_bound(first, end, range.end);
-      std::vector<double> rows(static_cast<std::size_t>((last - first) * problem.k));
+      std::vector<double> rows(static_cast<std::size_t>((last - first) * k));
       for (auto row = first; row != last; ++row) {
-        double* to = rows.data() + (row - first) * problem.k;
-        for (std::int64_t p = 0; p < problem.k; ++p) to[p] = from.at(*row - first_row, p);
+        double* to = rows.data() + (row - first) * k;
+        for (std::int64_t p = 0; p < k; ++p) to[p] = from.at(*row - first_row, p);
       }
       multiply(layout.rows.from_row(first - header.rows.begin(), last - first),
-               MatrixView::of(rows.data(), problem.k), right);
+               MatrixView::of(rows.data(), k), right);
     }
 
     void sampled_columns(const MatrixView& left, const MatrixView& from) const {
       const auto& header = layout.header();
       const std::int64_t count = header.column_count;
-      std::vector<double> columns(static_cast<std::size_t>(problem.k * count));
-      for (std::int64_t p = 0; p < problem.k; ++p) {
+      std::vector<double> columns(static_cast<std::size_t>(k * count));
+      for (std::int64_t p = 0; p < k; ++p) {
         for (std::int64_t c = 0; c < count; ++c) {
           const std::int64_t column = header.columns[static_cast<std::size_t>(c)];
           columns[static_cast<std::size_t>(p * count + c)] = from.at(p, column);
@@ -246,16 +269,16 @@ struct Computation {
     void freivalds_products(const MatrixView& left, const MatrixView& right) const {
       const bool bounds = of.set == DataSet::bounded;
       const FreivaldsVectors& vectors = layout.vectors_of(of.set);
-      std::vector<double> bx(static_cast<std::size_t>(problem.k * kWidth));
+      std::vector<double> bx(static_cast<std::size_t>(k * kWidth));
       std::vector<double> absolute_bx(bounds ? bx.size() : 0);
-      tilewise::product(problem.k, kWidth, problem.n, right, MatrixView::of(layout.x, kWidth),
+      tilewise::product(k, kWidth, problem.n, right, MatrixView::of(layout.x, kWidth),
                         store(bx.data(), kWidth),
                         bounds ? store(absolute_bx.data(), kWidth) : BlockSink{}, threads);
-      tilewise::product(m, kWidth, problem.k, left, MatrixView::of(bx.data(), kWidth),
+      tilewise::product(m, kWidth, k, left, MatrixView::of(bx.data(), kWidth),
                         store(part(vectors.product), kWidth), {}, threads);
       if (bounds) {
-        tilewise::product(m, kWidth, problem.k, left, MatrixView::of(absolute_bx.data(), kWidth),
-                          {}, store(part(vectors.absolute_product), kWidth), threads);
+        tilewise::product(m, kWidth, k, left, MatrixView::of(absolute_bx.data(), kWidth), {},
+                          store(part(vectors.absolute_product), kWidth), threads);
       }
     }
 
@@ -275,7 +298,7 @@ double strict_error_of(const Problem& problem, std::uint64_t seed, int threads) 
   if (problem.math == MathMode::strict || problem.batch == 0) return 0;
   const auto generated = [&](DataOf operand) {
     return Generated(TestData(problem, DataSet::bounded, operand, seed), 0,
-                     operand == DataOf::b ? problem.batch : row_matrices(problem), threads);
+                     matrices_of(problem, operand), threads);
   };
   const Generated a = generated(DataOf::a), b = generated(DataOf::b);
   return strict_f32_error(problem.m, problem.n, problem.k, a.view(problem.a.transposed),
@@ -327,10 +350,10 @@ Reference Reference::compute(const Problem& problem, std::uint64_t seed, int thr
   header.problem_hash = block_hash(problem);
   header.seed = seed;
   const double elements = static_cast<double>(problem.m) * static_cast<double>(problem.n) *
-                          static_cast<double>(row_matrices(problem));
+                          static_cast<double>(matrices_c(problem));
   header.sampled = elements > 0 && (flops_of(problem) > limits.flops || elements > limits.elements);
   if (header.sampled) {
-    header.row_count = choose_samples(problem.m, row_matrices(problem), mixed_bits(seed, 100),
+    header.row_count = choose_samples(problem.m, matrices_c(problem), mixed_bits(seed, 100),
                                       header.rows, edges_of_products(problem));
     if (problem.batch == 1 || sums_over_rows(problem)) {
       header.column_count = choose_samples(problem.n, 1, mixed_bits(seed, 101), header.columns);

@@ -174,7 +174,9 @@ TestData::TestData(const Problem& problem, DataSet set, DataOf operand, std::uin
     if (is_a && (set == DataSet::exact || is_integer(type_))) period_ = range.a_period;
   }
   matrix_rows_ = rows_;
-  rows_ *= operand == DataOf::b ? problem.batch : row_matrices(problem);
+  rows_ *= operand == DataOf::a   ? matrices_a(problem)
+           : operand == DataOf::b ? matrices_b(problem)
+                                  : matrices_c(problem);
 }
 
 TestData::TestData(const Problem& problem, std::size_t slot, std::uint64_t seed)
@@ -191,7 +193,7 @@ TestData::TestData(const Problem& problem, std::size_t slot, std::uint64_t seed)
   if (over != EpilogueOver::all) columns_ = over == EpilogueOver::rows ? problem.m : problem.n;
   matrix_rows_ = rows_;
   const bool of_rows = over == EpilogueOver::rows || over == EpilogueOver::elements;
-  rows_ *= of_rows ? row_matrices(problem) : problem.batch;
+  rows_ *= of_rows ? matrices_c(problem) : problem.batch;
 }
 
 template <typename Wide>

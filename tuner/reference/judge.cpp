@@ -477,7 +477,7 @@ std::string Judge::describe(const Findings& worst) const {
   std::string line = slot_ ? "p" + std::to_string(*slot_) : "C";
   if (!is_summed()) line += "[" + std::to_string(i) + "]";
   line += "[" + std::to_string(worst.column) + "]";
-  if (row_matrices(problem_) > 1) line += " of matrix " + std::to_string(worst.row / rows);
+  if (matrices_c(problem_) > 1) line += " of matrix " + std::to_string(worst.row / rows);
   const int digits = problem_.c.type == DType::f64 ? 17 : 9;
   line += " = " + text(worst.got, digits) + " instead of " + text(worst.expected, digits);
   if (exactly_ && !problem_.epilogue) return line + " (exact data)";

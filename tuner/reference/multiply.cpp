@@ -70,12 +70,13 @@ struct Update {
 template <typename Wide>
 void multiply_one(const Problem& of_batch, const Call& call, std::int64_t matrix, int threads) {
   Problem problem = of_batch;
-  std::int64_t first_row = 0, of_rows = matrix;
+  std::int64_t first_row = 0, first_step = 0;
+  const auto of = [matrix](std::int64_t matrices) { return matrices == 1 ? 0 : matrix; };
   if (is_grouped(of_batch)) {
     const RowRange range = row_ranges(of_batch, call.group_rows)[static_cast<std::size_t>(matrix)];
-    first_row = range.begin;
-    problem.m = range.end - range.begin;
-    if (of_batch.grouping == Grouping::rows) of_rows = 0;
+    const bool by_depth = of_batch.grouping == Grouping::depth;
+    (by_depth ? first_step : first_row) = range.begin;
+    (by_depth ? problem.k : problem.m) = range.end - range.begin;
   }
   const bool reads = call.alpha != 0 && problem.k > 0;
   const auto operand = [&](const void* first, std::int64_t nth, std::int64_t stride, DType type,
@@ -83,13 +84,17 @@ void multiply_one(const Problem& of_batch, const Call& call, std::int64_t matrix
     return widened<Wide>(type, matrix_of(first, nth, stride, type), reads ? rows : 0, columns, ld,
                          threads);
   };
-  const std::vector<Wide> a =
-      operand(matrix_of(call.a, first_row, problem.a.transposed ? 1 : call.lda, problem.a.type),
-              of_rows, call.stride_a, problem.a.type, rows_a(problem), min_lda(problem), call.lda);
-  const std::vector<Wide> b = operand(call.b, matrix, call.stride_b, problem.b.type,
-                                      rows_b(problem), min_ldb(problem), call.ldb);
-  std::byte* c = static_cast<std::byte*>(call.c) +
-                 (of_rows * call.stride_c + first_row * call.ldc) * bytes_of(problem.c.type);
+  const std::vector<Wide> a = operand(
+      matrix_of(matrix_of(call.a, first_row, problem.a.transposed ? 1 : call.lda, problem.a.type),
+                first_step, call.lda, problem.a.type),
+      of(matrices_a(of_batch)), call.stride_a, problem.a.type, rows_a(problem), min_lda(problem),
+      call.lda);
+  const std::vector<Wide> b =
+      operand(matrix_of(call.b, first_step, call.ldb, problem.b.type), of(matrices_b(of_batch)),
+              call.stride_b, problem.b.type, rows_b(problem), min_ldb(problem), call.ldb);
+  std::byte* c =
+      static_cast<std::byte*>(call.c) +
+      (of(matrices_c(of_batch)) * call.stride_c + first_row * call.ldc) * bytes_of(problem.c.type);
   product(problem.m, problem.n, reads ? problem.k : 0,
           MatrixView::of(a.data(), min_lda(problem), problem.a.transposed),
           MatrixView::of(b.data(), min_ldb(problem), problem.b.transposed),

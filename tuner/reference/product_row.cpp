@@ -33,11 +33,18 @@ std::vector<double> row_of_a(const Problem& problem, const TestData& a, std::int
 void product_row(const Problem& problem, DataSet set, std::uint64_t seed, std::int64_t i,
                  double* plain, double* absolute, int threads) {
   const std::int64_t matrix = ProductRows(problem).product_of(i);
-  const std::vector<double> row =
-      row_of_a(problem, TestData(problem, set, DataOf::a, seed), i / problem.m, i % problem.m);
+  const bool by_depth = problem.grouping == Grouping::depth;
+  std::vector<double> row = row_of_a(problem, TestData(problem, set, DataOf::a, seed),
+                                     by_depth ? 0 : i / problem.m, i % problem.m);
+  if (by_depth) {  // of the product's steps of k
+    const RowRange steps =
+        row_ranges(problem, group_rows_of(problem).data())[static_cast<std::size_t>(matrix)];
+    std::fill(row.begin(), row.begin() + steps.begin, 0.0);
+    std::fill(row.begin() + steps.end, row.end(), 0.0);
+  }
   const TestData b(problem, set, DataOf::b, seed);
   const bool transposed = problem.b.transposed;
-  const std::int64_t base = matrix * problem.k * problem.n;
+  const std::int64_t base = by_depth ? 0 : matrix * problem.k * problem.n;
   std::fill_n(plain, problem.n, 0.0);
   std::fill_n(absolute, problem.n, 0.0);
   const auto add = [&](std::int64_t j, std::int64_t p, double value) {

@@ -24,9 +24,14 @@ KERNEL(TILE_M * TILE_N, 1) naive(ARGUMENTS MultiplyArgs args) {
   const Element* a = work_tile.a + (A_TRANSPOSED ? row : row * args.lda);
   const Element* b = work_tile.b + (B_TRANSPOSED ? column * args.ldb : column);
 
+#if GROUPED_DEPTH
+  const DepthRange steps = depth_of_product(args, work_tile.tile.batch);
+  a += steps.begin * step_a;
+  b += steps.begin * step_b;
+#endif
   Sum sum = 0;
   UNROLL_BY(UNROLL)
-  for (Int64 k = 0; k < args.k; ++k)
+  for (Int64 k = 0; k < PRODUCT_STEPS(args, steps); ++k)
     sum = multiply_add(widen(a[k * step_a]), widen(b[k * step_b]), sum);
 
   Result* c = work_tile.c + row * args.ldc + column;

@@ -49,11 +49,16 @@ KERNEL(TILE * TILE, 1) tiled(ARGUMENTS MultiplyArgs args) {
   const Element* b = work_tile.b + (B_TRANSPOSED ? (tile.column + b_n) * args.ldb + b_k
                                             : b_k * args.ldb + tile.column + b_n);
 
+#if GROUPED_DEPTH
+  const DepthRange steps = depth_of_product(args, tile.batch);
+  a += steps.begin * args.lda;
+  b += steps.begin * args.ldb;
+#endif
   Sum sum = 0;
-  for (Int64 k0 = 0; k0 < args.k; k0 += TILE) {
+  for (Int64 k0 = 0; k0 < PRODUCT_STEPS(args, steps); k0 += TILE) {
     // Elements outside the matrices are zeros, which add nothing.
-    tile_a[a_m * kStride + a_k] = a_inside && k0 + a_k < args.k ? widen(*a) : Sum(0);  //@ tiled-store-a
-    tile_b[place_b(b_k, b_n)] = b_inside && k0 + b_k < args.k ? widen(*b) : Sum(0);  //@ tiled-store-b
+    tile_a[a_m * kStride + a_k] = a_inside && k0 + a_k < PRODUCT_STEPS(args, steps) ? widen(*a) : Sum(0);  //@ tiled-store-a
+    tile_b[place_b(b_k, b_n)] = b_inside && k0 + b_k < PRODUCT_STEPS(args, steps) ? widen(*b) : Sum(0);  //@ tiled-store-b
     barrier();  //@ tiled-barrier-after-stores
     UNROLL_BY(UNROLL)
     for (int k = 0; k < TILE; ++k)

@@ -101,7 +101,7 @@ constexpr tilewise::wgmma::StoredLayout kStored = kEpilogue.stored();
 constexpr int kStagedColumns = kEpilogue.staged();
 typedef StagedRow<kScratch.columns, VECTOR_C, SHIFT_C != 0> StagedSums;
 constexpr tilewise::wgmma::ConsumerBarriers kBarriers = {CONSUMERS, PING_PONG != 0, EPILOGUE == 2, SWAP_AB != 0};
-constexpr tilewise::wgmma::BlockLayout kLayout = {kStageBytes, STAGES, kEpilogue.bytes(), CONSUMERS * 4, kBarriers.all()};
+constexpr tilewise::wgmma::BlockLayout kLayout = {kStageBytes, STAGES, kEpilogue.bytes(), CONSUMERS * 4, kBarriers.all() + GROUPED_DEPTH};
 constexpr tilewise::wgmma::RegisterLayout kRegisters = {CONSUMERS, BLOCKS_PER_SM, (1 + PROMOTE) * kInstructions * WGMMA_N / 2};
 
 // Mbarriers behind those of the stages: whose turn it is (PING_PONG), where a warpgroup's warps meet, and loads of C.
@@ -109,6 +109,10 @@ constexpr tilewise::wgmma::RegisterLayout kRegisters = {CONSUMERS, BLOCKS_PER_SM
   return reinterpret_cast<Mbarrier*>(shared + kLayout.barriers_at()) + 2 * STAGES;
 }
 [[maybe_unused]] DEVICE Mbarrier* meetings(char* shared) { return turns_of(shared) + kBarriers.turns(); }
+#if GROUPED_DEPTH
+// The arrival of a tile that has steps of the next product.
+DEVICE Mbarrier* cut_tile_of(char* shared) { return turns_of(shared) + kBarriers.all(); }
+#endif
 [[maybe_unused]] DEVICE Mbarrier* loads_of(char* shared) { return meetings(shared) + kBarriers.meetings(); }
 
 struct WgmmaArgs : MultiplyArgs {
@@ -164,6 +168,9 @@ struct WorkItem {
 #if GROUPED
   int row_end;  // of the product's rows
 #endif
+#if GROUPED_DEPTH
+  int k_end;  // of the product's steps
+#endif
 #if STREAM_K
   int nth;        // of the range's tiles of C; negative: a whole tile
   unsigned from;  // the range's first tile of k that is not taken
@@ -182,6 +189,12 @@ struct WorkItem {
     const Tile place = queue.tile(number);
     const unsigned begin = SPLIT ? share * unsigned(place.split) : 0;  //@ wgmma-split-begin
     take(queue, number, begin, begin + share < all ? begin + share : all, block);
+#endif
+#if GROUPED_DEPTH
+    const DepthRange steps = depth_of_product(args, product);
+    k_begin = static_cast<int>(steps.begin);
+    k_end = static_cast<int>(steps.end);
+    tiles = (k_end - k_begin + TILE_K - 1) / TILE_K;
 #endif
   }
   static DEVICE_MEMBER unsigned tiles_of_k(const WgmmaArgs& args) {
@@ -262,13 +275,32 @@ struct WorkItem {
 #endif
 };
 
-// Called by one thread of the block: fills the stages for all work items in turn. work: the first one.
+#if GROUPED_DEPTH
+static_assert(kCluster == 1 && !SPLIT && !STREAM_K && !Left::kAlongK && !Right::kAlongK, "tiles are cut between rows of k");
+
+// Clears the rows of k from `rest` on of an operand's tile. Called by a whole warp.
+template <class Of>
+DEVICE void clear_rows(char* tile, int rest) {
+  constexpr int WIDTH = Of::kTile.width();
+  const float zeros[4] = {0, 0, 0, 0};
+  for (int p = 0; p < Of::kTile.panels(); ++p)
+    for (int byte = rest * WIDTH + int(threadIdx.x) % 32 * 16; byte < TILE_K * WIDTH; byte += 32 * 16)
+      store_vector<4>(reinterpret_cast<float*>(tile + p * Of::kTile.panel_bytes() + byte), zeros);  //@ wgmma-clear-rows
+}
+#endif
+
+// Called by one thread of the block: fills the stages for all work items in turn. work: the first one. GROUPED_DEPTH: by a
+// whole warp. The last tile of k of a product has steps of the next one: when it has arrived, the warp clears these.
 //
 // SKIP: what lies outside of A and B is not copied, as far as that is whole boxes or panels; the sums of its rows and
 // columns are not stored. TMA takes longer for a row outside than for one inside (bench/results/h200_rows_outside.txt).
 template <bool SKIP>
-DEVICE void copy_tiles(const WgmmaArgs& args, TilePipeline& pipeline, const Queue& queue, int block, WorkItem work) {
+DEVICE void copy_tiles(const WgmmaArgs& args, TilePipeline& pipeline, const Queue& queue, int block, WorkItem work,
+                       [[maybe_unused]] char* shared) {
   StagePhase<STAGES> to(1);  //@ wgmma-producer-phase
+#if GROUPED_DEPTH
+  int arrived = 0;  // the phase of the next cut tile
+#endif
   do {
     // A stride of 0: all products have the same operand.
     [[maybe_unused]] const int of_a = args.stride_a == 0 ? 0 : work.product;
@@ -286,10 +318,16 @@ DEVICE void copy_tiles(const WgmmaArgs& args, TilePipeline& pipeline, const Queu
       Mbarrier* full = pipeline.full + to.stage;
       char* stage = pipeline.stages + to.stage * kStageBytes;
       pipeline.wait_empty(to);
-      mbarrier_expect_tx(full, bytes);  //@ wgmma-expect-tx
+#if GROUPED_DEPTH
+      const bool cut = work.k_begin + (t + 1) * TILE_K > work.k_end, issues = elect_one();
+      if (cut) full = cut_tile_of(shared);
+#else
+      constexpr bool issues = true;
+#endif
+      if (issues) mbarrier_expect_tx(full, bytes);  //@ wgmma-expect-tx
       const int k = work.k_begin + t * TILE_K;
       UNROLL_ALL
-      for (int part = 0; part < ELEMENT_PARTS; ++part) {
+      for (int part = 0; issues && part < ELEMENT_PARTS; ++part) {
         char* left = stage + part * kPartBytes;
         char* right = left + Left::BYTES;
         // An operand's small parts are rows of their own, behind those of the large parts.
@@ -303,6 +341,17 @@ DEVICE void copy_tiles(const WgmmaArgs& args, TilePipeline& pipeline, const Queu
         Right::issue_load<SKIP>(right, args.b_map, column, k, columns, in_column, same_column, full, of_b);
 #endif
       }
+#if GROUPED_DEPTH
+      if (cut) {
+        mbarrier_wait(full, arrived);  //@ wgmma-cut-wait
+        arrived ^= 1;
+        clear_rows<Left>(stage, work.k_end - k);
+        clear_rows<Right>(stage + Left::BYTES, work.k_end - k);
+        fence_proxy_async();  //@ wgmma-cut-fence
+        warp_barrier();
+        if (issues) mbarrier_arrive(pipeline.full + to.stage);
+      }
+#endif
       to.advance();
     }
   } while (work.next(args, queue, block));

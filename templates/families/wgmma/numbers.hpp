@@ -27,6 +27,7 @@ struct Wgmma {
   int group_m;
   int element, result, sum;  ///< bytes
   int parts_of_element;      ///< 2: operands are split into a large and a small part (f32x3)
+  bool by_depth;             ///< Grouping::depth
   std::int64_t table_bytes;  ///< of the products' rows in shared memory, of a grouped problem
   TileLayout a, b;
 
@@ -53,7 +54,8 @@ struct Wgmma {
         result(bytes_of(p.c.type)),
         sum(bytes_of(p.accumulator)),
         parts_of_element(p.math == MathMode::f32x3 ? 2 : 1),
-        table_bytes(is_grouped(p) ? layout::group_table_bytes(p.batch) : 0),
+        by_depth(p.grouping == Grouping::depth),
+        table_bytes(is_grouped(p) && !by_depth ? layout::group_table_bytes(p.batch) : 0),
         a{tile_m, tile_k, !reads_a_transposed(p, pack_a), cluster_n, element, false},
         b{tile_n, tile_k, reads_b_transposed(p, pack_b), cluster_m, element, false} {
     a.skips = b.skips = skips(p);
@@ -65,7 +67,7 @@ struct Wgmma {
       tile.skips = true;
       return round_up(size, std::int64_t{tile.span} * sharing) - size >= tile.unit();
     };
-    return is_grouped(p) || outside(p.m, a, cluster_m) || outside(p.n, b, cluster_n);
+    return (is_grouped(p) && !by_depth) || outside(p.m, a, cluster_m) || outside(p.n, b, cluster_n);
   }
   int parts(const Problem&, const DeviceInfo&) const { return split; }
   int cluster() const { return cluster_m * cluster_n; }
@@ -113,7 +115,8 @@ struct Wgmma {
   std::uint32_t shared_bytes(bool shifted) const {
     const ConsumerBarriers barriers{consumers, ping_pong, epilogue == 2, swap};
     const BlockLayout block{parts_of_element * (a.bytes() + b.bytes()), stages,
-                            epilogue_layout(shifted).bytes(), consumers * 4, barriers.all()};
+                            epilogue_layout(shifted).bytes(), consumers * 4,
+                            barriers.all() + by_depth};
     // Where a table is larger than any shared memory, its size only needs to be too large.
     return static_cast<std::uint32_t>(block.shared_bytes() + table_bytes);
   }

@@ -67,6 +67,15 @@ std::vector<Constraint> problem_constraints() {
       constraint("k_contiguous_b", {"PACK_B"},
                  "k is contiguous in B, or in its transposed copy, but in 16 bits",
                  [](const Wgmma& s, const In&) { return s.element == 2 || s.b.along_k; }),
+      {"cluster_of_one",
+       {"CLUSTER_M", "CLUSTER_N"},
+       "a cluster has one block where products have different k",
+       [](const In& in) {
+         return in.problem.grouping != Grouping::depth ||
+                (in.configuration.at("CLUSTER_M") == 1 && in.configuration.at("CLUSTER_N") == 1);
+       },
+       false,
+       is_grouped},
       constraint(
           "packs_split", {"PACK_A", "PACK_B"}, "in f32x3 packs split both operands into two parts",
           [](const Wgmma& s, const In&) {

@@ -117,7 +117,7 @@ KERNEL(kThreads, BLOCKS_PER_SM) wgmma(ARGUMENTS WgmmaArgs args) {
 #endif
   }
   // A thread each: a loop of one thread holds up the first copy.
-  if (const int nth = int(threadIdx.x); kBarriers.all() > 0 && nth < kBarriers.all()) {
+  if (const int nth = int(threadIdx.x); kBarriers.all() + GROUPED_DEPTH > 0 && nth < kBarriers.all() + GROUPED_DEPTH) {
     Mbarrier* own = turns_of(shared) + nth;
     mbarrier_init(own, nth < kBarriers.turns() + kBarriers.meetings() ? 4 : 1);
     mbarriers_ready();  //@ wgmma-ready
@@ -146,11 +146,11 @@ KERNEL(kThreads, BLOCKS_PER_SM) wgmma(ARGUMENTS WgmmaArgs args) {
   if (SPLIT || STREAM_K) launch_dependents();
   if (warpgroup == 0) {
     if (kRegisters.moves()) lower_registers<kRegisters.copying()>();  //@ wgmma-lower-registers
-    if (warp == 0 && elect_one()) {
+    if (warp == 0 && (GROUPED_DEPTH || elect_one())) {
       if (args.skip)
-        copy_tiles<true>(args, pipeline, queue, block, work);
+        copy_tiles<true>(args, pipeline, queue, block, work, shared);
       else
-        copy_tiles<false>(args, pipeline, queue, block, work);
+        copy_tiles<false>(args, pipeline, queue, block, work, shared);
     }
   } else {
     if (kRegisters.moves()) raise_registers<kRegisters.multiplying()>();  //@ wgmma-raise-registers
