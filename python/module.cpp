@@ -7,6 +7,7 @@
 
 #include "python/arrays.hpp"
 #include "python/gil.hpp"
+#include "python/grouped.hpp"
 #include "python/multipliers.hpp"
 #include "python/options.hpp"
 #include "python/product.hpp"
@@ -24,11 +25,17 @@ namespace {
 Problem problem_of(std::int64_t m, std::int64_t n, std::int64_t k, const std::string& layout,
                    const std::string& type, const std::optional<std::string>& out,
                    const std::string& math, std::int64_t batch,
-                   const std::optional<std::string>& epilogue, bool invariant) {
+                   const std::optional<std::string>& epilogue, bool invariant,
+                   const std::string& grouped = "none", const std::string& distribution = "even") {
   const DType operand = parse_dtype(type);
   Problem problem = typed_problem(parse_layout(layout), m, n, k, operand,
                                   out ? parse_dtype(*out) : default_result(operand),
                                   parse_math_mode(math), batch);
+  problem.grouping = parse_grouping(grouped);
+  if (is_grouped(problem)) {
+    problem.distribution = parse_distribution(distribution);
+    set_alignment(problem, natural_alignment(problem));
+  }
   if (epilogue) set_epilogue(problem, Epilogue(*epilogue));
   set_invariant(problem, invariant);
   return problem;
@@ -44,6 +51,8 @@ nb::dict dict_of(const Problem& problem) {
   made["batch"] = problem.batch;
   made["epilogue"] = epilogue_text(problem);
   made["order"] = order_text(problem);
+  made["grouped"] = std::string(to_string(problem.grouping));
+  made["distribution"] = std::string(to_string(problem.distribution));
   return made;
 }
 
@@ -255,6 +264,50 @@ nb::object matmul(nb::handle a, nb::handle b, nb::handle out, double alpha, doub
                   NamedOperands(epilogue, operands));
 }
 
+nb::object grouped(nb::handle a, nb::handle b, nb::handle rows, nb::handle out, double alpha,
+                   double beta, const std::string& math, const std::string& distribution,
+                   nb::handle stream, nb::handle device, nb::handle epilogue, bool invariant,
+                   const nb::kwargs& named) {
+  const StreamHandle given = stream_of(stream);
+  const NamedOperands operands(epilogue, named);
+  Array left(a, "a"), right(b, "b"), numbers(rows, "rows");
+  if (out.is_none() && beta != 0)
+    throw Error(ErrorKind::invalid_argument, "beta is not 0, but there is no out to add to");
+  std::optional<Array> to;
+  if (!out.is_none()) to.emplace(out, "out");
+  std::vector<Array*> all{&left, &right, &numbers};
+  if (to) all.push_back(&*to);
+  for (const std::unique_ptr<Array>& array : operands.arrays)
+    if (array) all.push_back(array.get());
+  const StreamHandle common = read_all(all, given);
+  nb::object result = nb::borrow(out);
+  if (!to) {
+    const View& of_rows = numbers.view();
+    result =
+        left.make(grouped_shape(left.view(), right.view(), of_rows.dims > 0 ? of_rows.shape[0] : 0),
+                  default_result(left.view().type));
+    to.emplace(result, "out");
+    all.push_back(&*to);
+  } else if (to->is_immutable()) {
+    throw nb::type_error("out is an array of JAX, which must not change");
+  }
+  all.erase(all.begin());
+  const std::shared_ptr<Multiplier> multiplier = multipliers().at(device_of(left, all, device));
+  if (left.view().place == View::Place::host && !multiplier->on_host())
+    throw Error(
+        ErrorKind::invalid_argument,
+        "the arrays are in the CPU's memory; a grouped product on a GPU takes arrays in its "
+        "memory");
+  multiplier->multiply(grouped_product(left.view(), right.view(), to->view(), numbers.view(),
+                                       parse_math_mode(math), parse_distribution(distribution),
+                                       operands.epilogue ? &*operands.epilogue : nullptr,
+                                       operands.given(), invariant),
+                       {alpha, beta}, common);
+  if (!out.is_none()) to->written();
+  operands.written();
+  return result;
+}
+
 Packed* pack(nb::handle b, std::int64_t rows, const std::optional<std::string>& out,
              const std::string& math, nb::handle stream, nb::handle device, bool invariant) {
   const StreamHandle given = stream_of(stream);
@@ -283,11 +336,12 @@ void configure(const nb::kwargs& values) {
 nb::dict explain(std::int64_t m, std::int64_t n, std::int64_t k, const std::string& layout,
                  const std::string& dtype, const std::optional<std::string>& out,
                  const std::string& math, std::int64_t batch, nb::handle device,
-                 const std::optional<std::string>& epilogue, bool invariant) {
-  return dict_of(
-      multipliers()
-          .at(device_text(device).value_or("current"))
-          ->explain(problem_of(m, n, k, layout, dtype, out, math, batch, epilogue, invariant)));
+                 const std::optional<std::string>& epilogue, bool invariant,
+                 const std::string& grouped, const std::string& distribution) {
+  return dict_of(multipliers()
+                     .at(device_text(device).value_or("current"))
+                     ->explain(problem_of(m, n, k, layout, dtype, out, math, batch, epilogue,
+                                          invariant, grouped, distribution)));
 }
 
 /// A problem as tuple of problem_of()'s arguments without m, batch and invariant.
@@ -304,10 +358,13 @@ std::string fingerprint(const std::vector<Product6>& products, nb::handle device
 void prepare(std::int64_t m, std::int64_t n, std::int64_t k, const std::string& layout,
              const std::string& dtype, const std::optional<std::string>& out,
              const std::string& math, std::int64_t batch, std::optional<std::int64_t> last_m,
-             nb::handle device, const std::optional<std::string>& epilogue, bool invariant) {
+             nb::handle device, const std::optional<std::string>& epilogue, bool invariant,
+             const std::string& grouped, const std::string& distribution) {
   multipliers()
       .at(device_text(device).value_or("current"))
-      ->prepare(problem_of(m, n, k, layout, dtype, out, math, batch, epilogue, invariant), last_m);
+      ->prepare(problem_of(m, n, k, layout, dtype, out, math, batch, epilogue, invariant, grouped,
+                           distribution),
+                last_m);
 }
 
 nb::object fill(nb::handle a, nb::handle b, nb::handle out, const std::string& math,
@@ -374,6 +431,17 @@ index (they are copied there and back, and the product is done on return).
 Raises tilewise.Error; TypeError for what is no array, of another type, masked, or of a subclass whose meaning is not in
 its memory alone (units); ValueError for a PyTorch tensor that requires
 a gradient (tilewise.torch.matmul has one). Thread-safe; the GIL is released.)doc";
+constexpr const char* kGroupedDoc =
+    R"(Multiplies groups of rows, each by its own matrix, as a mixture of experts does.
+
+a (rows, k), b (groups, k, n), rows the end of each group's rows of a, as a vector of 32-bit integers: out (rows, n). Rows
+behind the last end are not written. a (groups, m, k), b (groups, k, n), rows how many rows of each group count: out
+(groups, m, n). a (m, k), b (k, n), rows the end of each group's k: out (groups, m, n), the product of each group's columns
+of a and rows of b; a.T and b are contiguous then. rows is in the memory of the other arrays: the host does not read it, so
+a CUDA graph can be replayed with other numbers. distribution ("even", "zipf", "one_hot"): how uneven the groups are
+expected to be, for the choice of the kernel. epilogue and its operands: see matmul(); name[j] has n elements, or (groups, n),
+and sums over rows are errors. Other arguments, errors and thread-safety are those of matmul().)";
+
 constexpr const char* kPackDoc =
     R"(b (k, n) in the form that the kernel of a product of `rows` rows needs, for matmul()'s b: weights, for example.
 
@@ -395,6 +463,11 @@ NB_MODULE(_tilewise, module) {
              nb::kw_only(), "alpha"_a = 1.0, "beta"_a = 0.0, "math"_a = "strict",
              "accuracy"_a = nb::none(), "stream"_a = nb::none(), "device"_a = nb::none(),
              "epilogue"_a = nb::none(), "invariant"_a = false, "operands"_a);
+  module.def("grouped", entry(&python::grouped), kGroupedDoc, "a"_a, "b"_a, "rows"_a,
+             "out"_a = nb::none(), nb::kw_only(), "alpha"_a = 1.0, "beta"_a = 0.0,
+             "math"_a = "strict", "distribution"_a = "even", "stream"_a = nb::none(),
+             "device"_a = nb::none(), "epilogue"_a = nb::none(), "invariant"_a = false,
+             "operands"_a);
   nb::class_<Packed>(module, "Packed",
                      "An operand b of matmul() in the form that its kernel needs; see pack().")
       .def_prop_ro(
@@ -412,9 +485,9 @@ NB_MODULE(_tilewise, module) {
   module.def("renew", [] { multipliers().renew(); });
   module.def("explain", entry(&python::explain), "m"_a, "n"_a, "k"_a, "layout"_a, "dtype"_a,
              "out"_a.none(), "math"_a, "batch"_a, "device"_a.none(), "epilogue"_a.none(),
-             "invariant"_a);
+             "invariant"_a, "grouped"_a, "distribution"_a);
   module.def("fingerprint", entry(&python::fingerprint), "products"_a, "device"_a.none());
   module.def("prepare", entry(&python::prepare), "m"_a, "n"_a, "k"_a, "layout"_a, "dtype"_a,
              "out"_a.none(), "math"_a, "batch"_a, "last_m"_a.none(), "device"_a.none(),
-             "epilogue"_a.none(), "invariant"_a);
+             "epilogue"_a.none(), "invariant"_a, "grouped"_a, "distribution"_a);
 }

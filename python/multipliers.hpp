@@ -97,6 +97,17 @@ class Multiplier {
     }
     warnings_.issue();
   }
+  /// A grouped product (grouped.hpp).
+  void multiply(Product product, Scalars scalars, StreamHandle stream) {
+    {
+      const WithoutGil released;
+      product.call.alpha = scalars.alpha, product.call.beta = scalars.beta;
+      product.call.operands = product.operands;
+      product.call.stream = Stream(reinterpret_cast<void*>(stream.value_or(0)));
+      (*matmul_)(product.problem, product.call);
+    }
+    warnings_.issue();
+  }
   PackedOperand pack(const Problem& problem, const Array& b, std::int64_t leading,
                      StreamHandle stream) {
     PackedOperand made;

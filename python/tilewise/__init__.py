@@ -13,13 +13,13 @@ import os as _os
 import sys as _sys
 
 from . import _tilewise, programs
-from ._tilewise import Packed, matmul, pack
+from ._tilewise import Packed, grouped, matmul, pack
 from .errors import DeviceError, Error, InvalidArgument, NotFound, OutOfMemory, Unsupported
 from .many import tune_many
 from .programs import bundle, cover, query, tune
 
 __all__ = [
-    "matmul", "pack", "Packed", "prepare", "explain", "fingerprint", "configure", "tune", "tune_many", "cover", "query",
+    "matmul", "grouped", "pack", "Packed", "prepare", "explain", "fingerprint", "configure", "tune", "tune_many", "cover", "query",
     "bundle",
     "Error", "InvalidArgument", "NotFound", "Unsupported", "DeviceError", "OutOfMemory", "__version__",
 ]
@@ -35,7 +35,7 @@ def _device_of(device):
 
 
 def prepare(m, n, k, *, layout="nn", dtype="f32", out=None, math="strict", batch=1, last_m=None, device=None,
-            epilogue=None, invariant=False):
+            epilogue=None, invariant=False, grouped="none", distribution="even"):
     """Loads (and if necessary compiles) the kernels of a product of tightly packed matrices now.
 
     The first product is then as fast as the next and can be captured into a CUDA graph. Raises Error. Thread-safe.
@@ -43,20 +43,23 @@ def prepare(m, n, k, *, layout="nn", dtype="f32", out=None, math="strict", batch
     layout: "nn", "nt", "tn" or "tt"; t: stored transposed. dtype: type of A and B, out: type of C; names as in lists of
     problems ("f32", "f64", "f16", "bf16", "i8", "e4m3", "e5m2"; out also "i32"). device: an index, or "host" (also
     "cpu"); None: PyTorch's current device, or 0. epilogue: its text; operands of another type than the result's are
-    stated, as in "acc + bias:f32[j]". invariant: see matmul().
+    stated, as in "acc + bias:f32[j]". invariant: see matmul(). grouped: of grouped(), "rows" (m the rows of all groups),
+    "counts" or "depth" (k that of all); batch is the number of groups then.
     """
-    _tilewise.prepare(m, n, k, layout, dtype, out, math, batch, last_m, _device_of(device), epilogue, invariant)
+    _tilewise.prepare(m, n, k, layout, dtype, out, math, batch, last_m, _device_of(device), epilogue, invariant, grouped,
+                      distribution)
 
 
 def explain(m, n, k, *, layout="nn", dtype="f32", out=None, math="strict", batch=1, device=None,
-            epilogue=None, invariant=False):
+            epilogue=None, invariant=False, grouped="none", distribution="even"):
     """The stored record that would serve a product, and the reason, as a dictionary.
 
     Arguments: see prepare(). "match" is "exact", "predicted" or "default"; "why" is a sentence; times are in
     microseconds, 0 if not known. "order" is the order in which the products of an element are added, empty if it is
     not fixed. Compiles and loads no kernel. Raises Error. Thread-safe.
     """
-    return _tilewise.explain(m, n, k, layout, dtype, out, math, batch, _device_of(device), epilogue, invariant)
+    return _tilewise.explain(m, n, k, layout, dtype, out, math, batch, _device_of(device), epilogue, invariant, grouped,
+                             distribution)
 
 
 def fingerprint(problems, *, device=None):

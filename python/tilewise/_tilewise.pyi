@@ -21,6 +21,22 @@ def matmul(
     invariant: bool = False,
     **operands: Any,
 ) -> Any: ...
+def grouped(
+    a: Any,
+    b: Any,
+    rows: Any,
+    out: Any | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    math: Literal["strict", "tf32", "f32x3", "fast"] = "strict",
+    distribution: Literal["even", "zipf", "one_hot"] = "even",
+    stream: Any | None = None,
+    device: int | str | None = None,
+    epilogue: str | Callable[..., Any] | None = None,
+    invariant: bool = False,
+    **operands: Any,
+) -> Any: ...
 def pack(
     b: Any,
     rows: int,
@@ -38,7 +54,7 @@ def configure(**options: Any) -> None: ...
 def renew() -> None: ...
 def explain(
     m: int, n: int, k: int, layout: str, dtype: str, out: str | None, math: str, batch: int, device: int | str,
-    epilogue: str | None, invariant: bool,
+    epilogue: str | None, invariant: bool, grouped: str, distribution: str,
 ) -> dict[str, Any]: ...
 def prepare(
     m: int,
@@ -53,4 +69,6 @@ def prepare(
     device: int | str,
     epilogue: str | None,
     invariant: bool,
+    grouped: str,
+    distribution: str,
 ) -> None: ...

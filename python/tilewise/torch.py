@@ -22,6 +22,7 @@ from torch.autograd import forward_ad
 
 from . import InvalidArgument
 from . import Packed
+from . import grouped as _grouped_product
 from . import matmul as _product
 from . import pack as _pack
 from .batch_invariant import _unit_stride as _with_a_unit_stride
@@ -29,7 +30,7 @@ from .batch_invariant import batch_invariant, disable_batch_invariant, enable_ba
 
 __all__ = [
     "matmul", "linear", "mlp", "Linear", "swap_linear", "pack_weights", "unpack_weights", "on_cpu", "batch_invariant",
-    "enable_batch_invariant", "disable_batch_invariant", "is_batch_invariant",
+    "grouped_mm", "enable_batch_invariant", "disable_batch_invariant", "is_batch_invariant",
 ]
 
 _cpu = "torch"
@@ -115,6 +116,8 @@ def _result_type(dtype: torch.dtype) -> torch.dtype:
 
 _library = torch.library.Library("tilewise", "DEF")
 _library.define("matmul(Tensor a, Tensor b, str math) -> Tensor")
+# zeros: rows that no group has are 0; else they are undefined.
+_library.define("grouped_mm(Tensor a, Tensor b, Tensor ends, str math, bool zeros=False) -> Tensor")
 _library.define("linear(Tensor x, Tensor weight, Tensor? bias, str math, int packed=0, str activation='') -> Tensor")
 # The result, and what the activation was applied to.
 _library.define("linear_act(Tensor x, Tensor weight, Tensor? bias, str math, str activation) -> (Tensor, Tensor)")
@@ -183,6 +186,32 @@ def _matmul_now(a: Tensor, b: Tensor, math: str) -> Tensor:
     return _multiply(a.detach(), b.detach(), math)
 
 
+def _grouped_by_torch(a: Tensor, b: Tensor, ends: Tensor) -> Tensor:
+    kind, begin, parts = _result_type(a.dtype), 0, []
+    a, b = a.to(kind), b.to(kind)
+    by_depth = b.dim() == 2
+    for group, end in enumerate(ends.tolist()):
+        parts.append(a[:, begin:end] @ b[begin:end] if by_depth else a[begin:end] @ b[group])
+        begin = max(begin, end)
+    if by_depth:
+        return torch.stack(parts)
+    return torch.cat([*parts, a.new_zeros(a.shape[0] - begin, b.shape[2])])
+
+
+def _grouped_now(a: Tensor, b: Tensor, ends: Tensor, math: str, zeros: bool = False) -> Tensor:
+    a, b = _detached(a, b)
+    if _by_torch(a):
+        return _grouped_by_torch(a, b, ends)
+    options = {"math": math, "device": None if a.is_cuda else "host"}
+    if b.dim() == 2:  # stored by k
+        a, b = a.t().contiguous().t(), b.contiguous()
+    else:
+        options["invariant"] = is_batch_invariant()
+        a, b = _with_a_unit_stride(a), _with_a_unit_stride(b)
+    out = a.new_zeros((a.shape[0], b.shape[2]), dtype=_result_type(a.dtype)) if zeros and b.dim() == 3 else None
+    return _grouped_product(a, b, ends, out, **options)
+
+
 def _linear_now(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str, packed: int = 0, activation: str = "") -> Tensor:
     return _multiply_linear(*_detached(x, weight, bias), math, packed, activation)
 
@@ -203,6 +232,7 @@ def _before_act_now(gradient: Tensor, weight: Tensor, before: Tensor, math: str,
 
 for _key in ("CPU", "CUDA"):
     _library.impl("matmul", _matmul_now, _key)
+    _library.impl("grouped_mm", _grouped_now, _key)
     _library.impl("linear", _linear_now, _key)
     _library.impl("linear_act", _linear_act_now, _key)
     _library.impl("mlp", _mlp_now, _key)
@@ -215,6 +245,14 @@ def _matmul_fake(a: Tensor, b: Tensor, math: str) -> Tensor:
     torch._check(a.shape[-1] == b.shape[-2], lambda: f"shapes do not fit: {tuple(a.shape)} and {tuple(b.shape)}")
     batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     return a.new_empty((*batch, a.shape[-2], b.shape[-1]), dtype=_result_type(a.dtype))
+
+
+@torch.library.register_fake("tilewise::grouped_mm")
+def _grouped_fake(a: Tensor, b: Tensor, ends: Tensor, math: str, zeros: bool = False) -> Tensor:
+    torch._check(a.dim() == 2 and b.dim() in (2, 3) and a.shape[1] == b.shape[-2],
+                 lambda: f"shapes do not fit: {tuple(a.shape)} and {tuple(b.shape)}")
+    shape = (a.shape[0], b.shape[2]) if b.dim() == 3 else (ends.shape[0], a.shape[0], b.shape[1])
+    return a.new_empty(shape, dtype=_result_type(a.dtype))
 
 
 @torch.library.register_fake("tilewise::linear")
@@ -255,6 +293,28 @@ def _matmul_backward(ctx, gradient: Tensor):
     if ctx.needs_input_grad[1]:
         of_b = matmul(a.mT, gradient, ctx.math).sum_to_size(b.shape)
     return of_a, of_b, None
+
+
+def _grouped_setup(ctx, inputs, output) -> None:
+    a, b, ends, ctx.math, _ = inputs
+    ctx.save_for_backward(a, b, ends)
+
+
+def _grouped_backward(ctx, gradient: Tensor):
+    a, b, ends = ctx.saved_tensors
+    product = torch.ops.tilewise.grouped_mm
+    of_a = of_b = None
+    if b.dim() == 3:
+        if ctx.needs_input_grad[0]:
+            of_a = product(gradient, b.mT, ends, ctx.math, True)
+        if ctx.needs_input_grad[1]:
+            of_b = product(a.t(), gradient, ends, ctx.math)
+    else:
+        if ctx.needs_input_grad[0]:
+            of_a = product(b, gradient.mT, ends, ctx.math, True).t()
+        if ctx.needs_input_grad[1]:
+            of_b = product(a.t(), gradient, ends, ctx.math, True)
+    return of_a, of_b, None, None, None
 
 
 def _linear_setup(ctx, inputs, output) -> None:
@@ -327,6 +387,7 @@ def _no_second_derivative(ctx, *_):
 
 torch.library.register_autograd("tilewise::before_act", _no_second_derivative)
 torch.library.register_autograd("tilewise::matmul", _matmul_backward, setup_context=_matmul_setup)
+torch.library.register_autograd("tilewise::grouped_mm", _grouped_backward, setup_context=_grouped_setup)
 torch.library.register_autograd("tilewise::linear", _linear_backward, setup_context=_linear_setup)
 torch.library.register_autograd("tilewise::linear_act", _linear_act_backward, setup_context=_linear_act_setup)
 torch.library.register_autograd("tilewise::mlp", _mlp_backward, setup_context=_mlp_setup)
@@ -375,6 +436,31 @@ except (ImportError, AttributeError):  # no public names: a PyTorch without them
 
     def _unwatched(*tensors: Optional[Tensor]) -> bool:
         return False
+
+
+def grouped_mm(mat_a: Tensor, mat_b: Tensor, offs: Optional[Tensor] = None, bias: Optional[Tensor] = None,
+               out_dtype: Optional[torch.dtype] = None, *, math: str = "strict") -> Tensor:
+    """torch._grouped_mm: groups of rows, columns or k of two matrices, whose ends `offs` has (int32, on the device).
+
+    (rows, k) and (groups, k, n): each group of rows by its own matrix, (rows, n). (groups, m, k) and (k, columns): each
+    group of columns, (m, columns). (m, k) and (k, n): groups of k, (groups, m, n). (groups, m, k) and (groups, k, n), without
+    offs: a batch. What no group has is 0 in gradients and undefined in results. Differentiable; torch.compile captures it.
+    bias is None, and out_dtype None or the result's own type, as in PyTorch. math: see matmul(). Raises Error, ValueError.
+    """
+    if bias is not None:
+        raise ValueError("grouped_mm has no bias, as torch._grouped_mm has none; add it by tilewise.grouped(epilogue=)")
+    if out_dtype not in (None, _result_type(mat_a.dtype)):
+        raise ValueError(f"out_dtype is {out_dtype}; of {mat_a.dtype} it is {_result_type(mat_a.dtype)}")
+    dims = mat_a.dim(), mat_b.dim()
+    if dims == (3, 3):
+        if offs is not None:
+            raise ValueError("offs is for a matrix of two dimensions; (groups, m, k) and (groups, k, n) have none")
+        return matmul(mat_a, mat_b, math)
+    if offs is None or dims not in ((2, 3), (3, 2), (2, 2)):
+        raise ValueError(f"grouped_mm takes matrices of 2 and 3, 3 and 2, or 2 and 2 dimensions with offs, not {dims}")
+    if dims == (3, 2):
+        return torch.ops.tilewise.grouped_mm(mat_b.t(), mat_a.mT, offs, math).t()
+    return torch.ops.tilewise.grouped_mm(mat_a, mat_b, offs, math)
 
 
 def matmul(a: Tensor, b: Tensor, math: str = "strict") -> Tensor:

@@ -1,0 +1,139 @@
+#include "python/grouped.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "tilewise/error.hpp"
+
+namespace tilewise::python {
+namespace {
+
+[[noreturn]] void refuse(const std::string& message) {
+  throw Error(ErrorKind::invalid_argument, message);
+}
+
+/// One matrix of a view of two or three dimensions.
+View matrix_of(const View& view) {
+  if (view.dims == 2) return view;
+  View one = view;
+  one.dims = 2;
+  for (std::size_t i = 0; i < 2; ++i)
+    one.shape[i] = view.shape[i + 1], one.strides[i] = view.strides[i + 1];
+  return one;
+}
+
+/// From one matrix to the next.
+std::int64_t stride_of(const View& view) {
+  if (view.dims == 2 || view.shape[0] <= 1) return 0;
+  if (view.strides[0] < 0)
+    refuse(view.name +
+           " is stored from its last matrix to the first; pass a contiguous copy of it");
+  return view.strides[0];
+}
+
+/// An epilogue's operand: what its last dimensions have, and maybe one before for each product.
+EpilogueOperand bound(const GivenOperand& given, const std::vector<std::int64_t>& own,
+                      std::int64_t products) {
+  EpilogueOperand made;
+  made.value = given.value;
+  if (!given.view) return made;
+  const View& view = *given.view;
+  made.data = view.data;
+  const auto dims = static_cast<std::size_t>(view.dims);
+  const bool each = dims == own.size() + 1 && view.shape[0] == products;
+  const std::size_t before = each ? 1 : 0;
+  bool fits = dims == own.size() + before;
+  for (std::size_t i = 0; fits && i < own.size(); ++i) fits = view.shape[before + i] == own[i];
+  // Rows are contiguous.
+  if (fits && !own.empty() && own.back() > 1) fits = view.strides[dims - 1] == 1;
+  if (!fits) {
+    std::string shape;
+    for (const std::int64_t size : own) shape += (shape.empty() ? "" : ", ") + std::to_string(size);
+    refuse(view.name + " has the shape " + shape_text(view) + "; it is (" + shape +
+           ") with contiguous rows, or has one of each product, " + std::to_string(products));
+  }
+  if (each && products > 1) made.stride = view.strides[0];
+  if (made.stride < 0) refuse(view.name + " is stored from its last to its first product");
+  if (own.size() == 2) made.ld = own[0] > 1 ? view.strides[before] : own[1];
+  return made;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> grouped_shape(const View& a, const View& b, std::int64_t groups) {
+  const auto of = [](const View& view, int from_last) {
+    return view.shape[static_cast<std::size_t>(view.dims - 1 - from_last)];
+  };
+  const std::string both = "a " + shape_text(a) + " and b " + shape_text(b);
+  const bool dims =
+      (a.dims == 2 || a.dims == 3) && (b.dims == 2 || b.dims == 3) && !(a.dims == 3 && b.dims == 2);
+  if (!dims)
+    refuse("shapes do not fit: " + both +
+           "; a grouped product takes (rows, k) and (groups, k, n), (groups, m, k) and (groups, k, "
+           "n), or (m, k) and (k, n)");
+  if (of(a, 0) != of(b, 1))
+    refuse("shapes do not fit: " + both + "; the last of a is the last but one of b");
+  for (const View* view : {&a, &b})
+    if (view->dims == 3 && view->shape[0] != groups)
+      refuse("shapes do not fit: " + both + " and " + std::to_string(groups) + " numbers of rows");
+  if (a.dims == 2 && b.dims == 3) return {of(a, 1), of(b, 0)};
+  return {groups, of(a, 1), of(b, 0)};
+}
+
+Product grouped_product(const View& a, const View& b, const View& out, const View& rows,
+                        MathMode math, Distribution distribution, const Epilogue* epilogue,
+                        const std::vector<GivenOperand>& operands, bool invariant) {
+  if (rows.type != DType::i32 || rows.dims != 1 || (rows.shape[0] > 1 && rows.strides[0] != 1))
+    refuse("rows is of " + std::string(to_string(rows.type)) + " and shape " + shape_text(rows) +
+           "; it is a contiguous vector of 32-bit integers, one of each product");
+  const std::int64_t groups = rows.shape[0];
+  const std::vector<std::int64_t> shape = grouped_shape(a, b, groups);
+  if (out.dims != int(shape.size()) || !std::equal(shape.begin(), shape.end(), out.shape.begin()))
+    refuse("out has the shape " + shape_text(out) + ", which is not that of the product of a " +
+           shape_text(a) + " and b " + shape_text(b));
+  if (a.type != b.type)
+    refuse("a is of " + std::string(to_string(a.type)) + " and b of " +
+           std::string(to_string(b.type)) + ": both must have one type");
+  if (out.read_only) refuse("out is read-only");
+  const Stored left = stored_matrix(matrix_of(a)), right = stored_matrix(matrix_of(b)),
+               result = stored_matrix(matrix_of(out));
+  const std::int64_t m = shape[shape.size() - 2], n = shape.back(),
+                     k = a.shape[std::size_t(a.dims - 1)];
+  // A matrix of one row or column is stored in both ways.
+  const bool by_depth = a.dims == 2 && b.dims == 2;
+  const bool one_column = by_depth && m == 1 && a.strides[1] == 1, one_row = by_depth && n == 1;
+  const Layout layout = by_depth ? Layout::tn
+                                 : (left.transposed ? (right.transposed ? Layout::tt : Layout::tn)
+                                                    : (right.transposed ? Layout::nt : Layout::nn));
+  if (by_depth &&
+      ((!left.transposed && !one_column && k > 1) || (right.transposed && !one_row && k > 1)))
+    refuse("products of different k need a and b stored by k: a.T and b contiguous");
+  if (result.transposed && m > 1 && n > 1)
+    refuse("out is stored by columns; its rows must be contiguous");
+  Product one;
+  one.problem = typed_problem(layout, m, n, k, a.type, out.type, math, groups);
+  one.problem.grouping = by_depth      ? Grouping::depth
+                         : a.dims == 3 ? Grouping::counts
+                                       : Grouping::rows;
+  one.problem.distribution = distribution;
+  one.call.a = a.data, one.call.b = b.data, one.call.c = out.data;
+  one.call.lda = std::max(left.leading, min_lda(one.problem));
+  one.call.ldb = std::max(right.leading, min_ldb(one.problem));
+  one.call.ldc = std::max(result.leading, min_ldc(one.problem));
+  one.call.stride_a = stride_of(a), one.call.stride_b = stride_of(b),
+  one.call.stride_c = stride_of(out);
+  one.call.group_rows = static_cast<const std::int32_t*>(rows.data);
+  for (std::size_t slot = 0; slot < operands.size(); ++slot) {
+    const EpilogueOver over = epilogue->over(slot);
+    std::vector<std::int64_t> own;
+    const bool of_rows = over == EpilogueOver::rows || over == EpilogueOver::elements;
+    if (of_rows) own.push_back(m);
+    if (over == EpilogueOver::columns || over == EpilogueOver::elements) own.push_back(n);
+    one.operands.push_back(bound(operands[slot], own, of_rows && out.dims == 2 ? -1 : groups));
+  }
+  if (epilogue) one.problem.epilogue = form_with_types(*epilogue, out.type, operands);
+  set_invariant(one.problem, invariant);
+  return one;
+}
+
+}  // namespace tilewise::python
