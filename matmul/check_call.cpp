@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 
@@ -287,30 +286,6 @@ void check_epilogue(const Problem& problem, const Call& call, const GivenOperand
   check_epilogue_named(problem, call, a, b, c, names);
 }
 
-void check_grouped_problem(const Problem& problem) {
-  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-  if (most_of(problem) > most || problem.batch > most)
-    refuse((problem.grouping == Grouping::depth ? "k = " : "m = ") + number(most_of(problem)) +
-           " and batch = " + number(problem.batch) +
-           " of a grouped product; each is at most 2^31 - 1, as the numbers in group_rows");
-  if (problem.grouping == Grouping::depth) {
-    if (!problem.a.transposed || problem.b.transposed)
-      throw Error(ErrorKind::unsupported, "a product grouped by depth in layout " +
-                                              std::string(to_string(layout_of(problem))) +
-                                              "; A is stored as k x m and B as k x n, which is tn");
-    if (problem.order)
-      throw Error(ErrorKind::unsupported,
-                  "a batch-invariant product grouped by depth: an order is kept for one k");
-  }
-  if (problem.pointers)
-    throw Error(ErrorKind::unsupported, "a grouped product by pointers; give strides");
-  if (problem.epilogue)
-    for (const EpilogueSlot& slot : problem.epilogue->operands)
-      if (slot.use == EpilogueUse::summed)
-        throw Error(ErrorKind::unsupported, "the sum over rows in the epilogue \"" +
-                                                epilogue_text(problem) + "\" of a grouped product");
-}
-
 void check_groups(const Problem& problem, const Call& call) {
   if (!is_grouped(problem))
     refuse("the call has group_rows, and the problem is not grouped: set Problem::grouping");
@@ -377,7 +352,7 @@ void check_problem(const Problem& problem) {
   check("k", problem.k);
   check("batch", problem.batch);
   if (is_grouped(problem)) [[unlikely]]
-    check_grouped_problem(problem);
+    check_grouping(problem);
 }
 
 void check_alignment(const Problem& problem) {

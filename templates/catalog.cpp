@@ -2,6 +2,7 @@
 
 #include "templates/families/families.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/problem.hpp"
 #include "vocabulary/text.hpp"
 
 namespace tilewise {
@@ -20,10 +21,11 @@ KernelTemplate with_conditions(KernelTemplate made) {
   }
   std::vector<std::string> reads = one;
   reads.insert(reads.end(), zero.begin(), zero.end());
-  if (!made.grouped)
-    made.supports = [supports = made.supports](const Problem& problem, const DeviceInfo& device) {
-      return !is_grouped(problem) && supports(problem, device);
-    };
+  made.supports = [supports = made.supports, grouped = made.grouped](const Problem& problem,
+                                                                     const DeviceInfo& device) {
+    const bool can = !is_grouped(problem) || (grouped && unsupported_grouping(problem).empty());
+    return can && supports(problem, device);
+  };
   made.constraints.push_back(
       {"grouped", reads,
        "k has one part and sizes are no constants, where the products of a batch have different "

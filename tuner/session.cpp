@@ -8,6 +8,7 @@
 #include "tuner/reproduce.hpp"
 #include "tuner/search/search_memory.hpp"
 #include "tuner/stored_measurements.hpp"
+#include "vocabulary/problem.hpp"
 #include "vocabulary/record.hpp"
 #include "vocabulary/sum_order.hpp"
 
@@ -18,6 +19,7 @@ const Problem& checked(const Problem& problem, const TuneOptions& options) {
   if (problem.m < 1 || problem.n < 1 || problem.k < 1 || problem.batch < 1)
     throw Error(ErrorKind::invalid_argument,
                 "nothing to tune in " + to_string(problem) + ": every size must be at least 1");
+  check_grouping(problem);
   if (problem.grouping == Grouping::counts)
     throw Error(ErrorKind::invalid_argument,
                 "nothing is measured for " + to_string(problem) +

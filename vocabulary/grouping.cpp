@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <numeric>
 #include <utility>
 
 #include "tilewise/error.hpp"
 #include "vocabulary/enum_names.hpp"
+#include "vocabulary/epilogue.hpp"
 #include "vocabulary/problem.hpp"
 #include "vocabulary/rounding.hpp"
 
@@ -65,6 +67,37 @@ void set_grouping(Problem& problem, std::string_view text) {
                                                  "by a distribution, as in \"rows even\"");
   problem.distribution = parse_distribution(text.substr(end + 1));
   problem.grouping = grouping;
+}
+
+std::string unsupported_grouping(const Problem& problem) {
+  if (!is_grouped(problem)) return "";
+  if (problem.pointers) return "a grouped product by pointers; give strides";
+  if (problem.epilogue)
+    for (const EpilogueSlot& slot : problem.epilogue->operands)
+      if (slot.use == EpilogueUse::summed)
+        return "the sum over rows in the epilogue \"" + epilogue_text(problem) +
+               "\" of a grouped product";
+  if (problem.grouping != Grouping::depth) return "";
+  if (layout_of(problem) != Layout::tn)
+    return "a product grouped by depth in layout " + std::string(to_string(layout_of(problem))) +
+           "; A is stored as k x m and B as k x n, which is tn";
+  if (problem.order)
+    return "a batch-invariant product grouped by depth: an order is kept for one k";
+  return "";
+}
+
+void check_grouping(const Problem& problem) {
+  if (!is_grouped(problem)) return;
+  if (std::string why = unsupported_grouping(problem); !why.empty())
+    throw Error(ErrorKind::unsupported, std::move(why));
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  if (most_of(problem) > most || problem.batch > most)
+    throw Error(ErrorKind::invalid_argument,
+                (problem.grouping == Grouping::depth ? "k = " : "m = ") +
+                    std::to_string(most_of(problem)) +
+                    " and batch = " + std::to_string(problem.batch) +
+                    " of a grouped product; each is at most 2^31 - 1, as the numbers in "
+                    "group_rows");
 }
 
 std::int64_t most_of(const Problem& problem) {

@@ -27,6 +27,12 @@ std::string grouping_text(const Problem& problem);
 /// Throws Error(invalid_argument) for another text.
 void set_grouping(Problem& problem, std::string_view text);
 
+/// Why no kernel computes this grouped problem; empty if kernels do, and without groups.
+std::string unsupported_grouping(const Problem& problem);
+/// Throws Error(unsupported) with that reason, and Error(invalid_argument) for sizes that the
+/// numbers in group_rows cannot name.
+void check_grouping(const Problem& problem);
+
 /// A call's group_rows of a grouped problem, by its distribution. Of Grouping::counts half of all
 /// rows count.
 std::vector<std::int32_t> group_rows_of(const Problem& problem);

@@ -9,6 +9,7 @@
 #include "matmul/resolve.hpp"
 #include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/problem.hpp"
 #include "vocabulary/problem_text.hpp"
 #include "vocabulary/text.hpp"
 
@@ -124,6 +125,7 @@ std::vector<std::string> operand_types_on(const DeviceInfo& device) {
 
 void check_kind(const Problem& problem, const DeviceInfo& device) {
   if (can_do(problem, device)) return;
+  check_grouping(problem);
   throw Error(ErrorKind::unsupported, "no kernel template computes " + table_text(problem) + " (" +
                                           kind_text(problem) + ") on " + device.name + " (" +
                                           to_string(device.target) +

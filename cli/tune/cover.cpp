@@ -39,7 +39,9 @@ void setup(CLI::App& app, CoverCommand& options) {
   const auto extent = [&app](const char* name, std::string& value, const char* what) {
     add_list_option(app, name, value, what)->type_name("SIZES");
   };
-  extent("--m", options.m, "Rows of C: numbers and intervals, as in 1..4096 or 64,4096");
+  extent("--m,--rows", options.m,
+         "Rows of C, with --groups those of all groups: numbers and intervals, as in 1..4096 or "
+         "64,4096");
   extent("--n", options.n, "Columns of C");
   extent("--k", options.k, "Columns of A, rows of B");
   app.add_option("--budget", options.budget, "Time for the whole range: 90s, 10m, 1h")
