@@ -68,6 +68,7 @@ std::string fingerprint(const KernelTemplate& kernel, Problem problem, const Dev
     // The corrections of a kind are for all its epilogues and orders.
     problem.epilogue = nullptr;
     problem.order = nullptr;
+    set_grouping(problem, "");
     set_layout(problem, Layout::nn);
     set_alignment(problem, natural_alignment(problem));
     if (!kernel.supports(problem, device)) continue;

@@ -96,11 +96,12 @@ Problem as_served(Problem problem) {
   if (problem.k == 0 && problem.math != MathMode::strict)
     set_types(problem, problem.a.type, problem.c.type, MathMode::strict);
   if (problem.k == 0) problem.order = nullptr;  // there are no sums
+  if (!is_grouped(problem)) problem.distribution = Distribution::even;
   return problem;
 }
 
 Normalized::Normalized(const Problem& problem, const Call& call) : request(problem) {
-  if (problem.k == 0) [[unlikely]]
+  if (problem.k == 0 || problem.distribution != Distribution::even) [[unlikely]]
     request.problem = as_served(problem);
   set_alignment(request.problem, call_alignment(problem, call));
   request.packed_a = key_of(call.packed_a);

@@ -31,13 +31,25 @@ std::int64_t stride_of(const View& view) {
   return view.strides[0];
 }
 
+/// The leading dimension of a matrix that is stored by rows; `name` says what rows are.
+std::int64_t by_rows(const View& view, bool transposed) {
+  const std::size_t along = transposed ? 0 : 1, down = 1 - along;
+  const bool contiguous = view.strides[along] == 1 || view.shape[along] <= 1;
+  const bool apart = view.shape[down] <= 1 || view.strides[down] >= view.shape[along];
+  if (!contiguous || !apart)
+    refuse(view.name + " of shape " + shape_text(view) +
+           " is not stored by k: products of different k need a.T and b with contiguous rows");
+  return view.shape[down] > 1 ? view.strides[down] : std::max<std::int64_t>(1, view.shape[along]);
+}
+
 /// An epilogue's operand: what its last dimensions have, and maybe one before for each product.
 EpilogueOperand bound(const GivenOperand& given, const std::vector<std::int64_t>& own,
-                      std::int64_t products) {
+                      std::int64_t products, bool written) {
   EpilogueOperand made;
   made.value = given.value;
   if (!given.view) return made;
   const View& view = *given.view;
+  if (written && view.read_only) refuse(view.name + " is read-only");
   made.data = view.data;
   const auto dims = static_cast<std::size_t>(view.dims);
   const bool each = dims == own.size() + 1 && view.shape[0] == products;
@@ -95,21 +107,20 @@ Product grouped_product(const View& a, const View& b, const View& out, const Vie
     refuse("a is of " + std::string(to_string(a.type)) + " and b of " +
            std::string(to_string(b.type)) + ": both must have one type");
   if (out.read_only) refuse("out is read-only");
-  const Stored left = stored_matrix(matrix_of(a)), right = stored_matrix(matrix_of(b)),
-               result = stored_matrix(matrix_of(out));
   const std::int64_t m = shape[shape.size() - 2], n = shape.back(),
                      k = a.shape[std::size_t(a.dims - 1)];
-  // A matrix of one row or column is stored in both ways.
   const bool by_depth = a.dims == 2 && b.dims == 2;
-  const bool one_column = by_depth && m == 1 && a.strides[1] == 1, one_row = by_depth && n == 1;
-  const Layout layout = by_depth ? Layout::tn
-                                 : (left.transposed ? (right.transposed ? Layout::tt : Layout::tn)
-                                                    : (right.transposed ? Layout::nt : Layout::nn));
-  if (by_depth &&
-      ((!left.transposed && !one_column && k > 1) || (right.transposed && !one_row && k > 1)))
-    refuse("products of different k need a and b stored by k: a.T and b contiguous");
+  const Stored result = stored_matrix(matrix_of(out));
   if (result.transposed && m > 1 && n > 1)
     refuse("out is stored by columns; its rows must be contiguous");
+  Stored left{m, k, true, 0}, right{k, n, false, 0};
+  if (by_depth) {
+    left.leading = by_rows(a, true), right.leading = by_rows(b, false);
+  } else {
+    left = stored_matrix(matrix_of(a)), right = stored_matrix(matrix_of(b));
+  }
+  const Layout layout = left.transposed ? (right.transposed ? Layout::tt : Layout::tn)
+                                        : (right.transposed ? Layout::nt : Layout::nn);
   Product one;
   one.problem = typed_problem(layout, m, n, k, a.type, out.type, math, groups);
   one.problem.grouping = by_depth      ? Grouping::depth
@@ -129,7 +140,8 @@ Product grouped_product(const View& a, const View& b, const View& out, const Vie
     const bool of_rows = over == EpilogueOver::rows || over == EpilogueOver::elements;
     if (of_rows) own.push_back(m);
     if (over == EpilogueOver::columns || over == EpilogueOver::elements) own.push_back(n);
-    one.operands.push_back(bound(operands[slot], own, of_rows && out.dims == 2 ? -1 : groups));
+    one.operands.push_back(bound(operands[slot], own, of_rows && out.dims == 2 ? -1 : groups,
+                                 epilogue->use(slot) != EpilogueUse::read));
   }
   if (epilogue) one.problem.epilogue = form_with_types(*epilogue, out.type, operands);
   set_invariant(one.problem, invariant);

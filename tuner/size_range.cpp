@@ -107,6 +107,7 @@ bool SizeRange::contains(const Problem& problem) const {
   return problem.a.type == kind.a.type && problem.b.type == kind.b.type &&
          problem.c.type == kind.c.type && problem.accumulator == kind.accumulator &&
          problem.math == kind.math && problem.batch == kind.batch &&
+         problem.grouping == kind.grouping && problem.distribution == kind.distribution &&
          std::count(layouts.begin(), layouts.end(), layout_of(problem)) > 0 &&
          m.contains(problem.m) && n.contains(problem.n) && k.contains(problem.k);
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -34,6 +35,9 @@ std::vector<std::int64_t> distributed(const Problem& problem, std::int64_t all) 
   for (std::size_t i = 0; rest > 0; ++i, --rest) ++rows[i % products];
   return rows;
 }
+
+/// Whether the products are so many that their rows are not listed for an estimate.
+bool too_many(const Problem& problem) { return problem.batch > 65'536; }
 
 }  // namespace
 
@@ -167,6 +171,7 @@ double mean_depth(const Problem& problem) {
 double expected_depth_tiles(const Problem& problem, std::int64_t tile) {
   if (problem.grouping != Grouping::depth || problem.batch == 0)
     return double(ceil_div(problem.k, tile));
+  if (too_many(problem)) return std::ceil(mean_depth(problem) / double(tile));
   std::int64_t tiles = 0;
   for (const RowRange& steps : row_ranges(problem, group_rows_of(problem).data()))
     tiles += ceil_div(steps.end - steps.begin, tile);
@@ -174,7 +179,8 @@ double expected_depth_tiles(const Problem& problem, std::int64_t tile) {
 }
 
 std::int64_t most_rows(const Problem& problem) {
-  if (!is_grouped(problem) || problem.grouping == Grouping::depth) return problem.m;
+  if (!is_grouped(problem) || problem.grouping == Grouping::depth || too_many(problem))
+    return problem.m;
   std::int64_t most = 0;
   for (const RowRange& rows : row_ranges(problem, group_rows_of(problem).data()))
     most = std::max(most, rows.end - rows.begin);
@@ -190,6 +196,7 @@ std::int64_t row_tiles(const Problem& problem, std::int64_t tile) {
 double expected_row_tiles(const Problem& problem, std::int64_t tile) {
   if (!is_grouped(problem) || problem.grouping == Grouping::depth)
     return double(ceil_div(problem.m, tile)) * double(problem.batch);
+  if (too_many(problem)) return static_cast<double>(row_tiles(problem, tile));
   std::int64_t tiles = 0;
   for (const RowRange& rows : row_ranges(problem, group_rows_of(problem).data()))
     tiles += ceil_div(rows.end - rows.begin, tile);

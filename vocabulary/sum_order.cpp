@@ -107,7 +107,8 @@ Problem order_key(Problem problem) {
   problem.m = 1;
   problem.batch = 1;
   problem.pointers = false;
-  set_grouping(problem, "");
+  problem.distribution = Distribution::even;
+  if (is_grouped(problem)) problem.grouping = Grouping::rows;
   problem.a.transposed = false;
   set_alignment(problem, {});
   problem.order = nullptr;

@@ -65,7 +65,7 @@ const SumOrder* interned(const SumOrder& order);
 const SumOrder* kept_order();
 
 /// What has one kept order: the product of one row with the same n, k, types, mode, layout of B and
-/// epilogue.
+/// epilogue, grouped or not: grouped products have k in one part.
 Problem order_key(Problem problem);
 
 }  // namespace tilewise

@@ -201,7 +201,7 @@ std::vector<std::string> doubts(const DeviceStatus& status) {
 
 double host_bytes_needed(const Problem& problem) {
   const auto m = static_cast<double>(problem.m), n = static_cast<double>(problem.n);
-  const auto k = static_cast<double>(problem.k), batch = static_cast<double>(problem.batch);
+  const auto k = static_cast<double>(problem.k), batch = static_cast<double>(matrices_c(problem));
   const double elements = m * n * batch;
   const ReferenceLimits limits;
   const bool sampled = flops_of(problem) > limits.flops || elements > limits.elements;

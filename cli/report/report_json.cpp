@@ -292,7 +292,8 @@ std::string overview_json(const ReportProblem& problem) {
            p.m,
            p.n,
            p.k,
-           kind_text(p) + (p.epilogue ? " epilogue " + epilogue_text(p) : "") +
+           kind_text(p) + (is_grouped(p) ? " grouped by " + grouping_text(p) : "") +
+               (p.epilogue ? " epilogue " + epilogue_text(p) : "") +
                (p.order ? " order " + order_text(p) : ""),
            p.batch,
            alignment_text(alignment_of(p)),

@@ -33,6 +33,7 @@ std::string why_neither(const Problem& problem) {
   if (!product_kind(problem)) return "nothing computes these types together";
   if (problem.m <= 0 || problem.n <= 0 || problem.k <= 0 || problem.batch <= 0)
     return "the product is empty";
+  if (is_grouped(problem)) return "no grouped product";
   if (problem.a.type == DType::i8 &&
       std::min(problem.a.alignment, problem.b.alignment) < kIntegerAlignment)
     return "i8 only where addresses, leading dimensions and strides of A and B are multiples of 4";

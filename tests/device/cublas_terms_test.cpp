@@ -170,6 +170,16 @@ TEST(CublasRefusals, PedanticIsForStrictF32) {
     EXPECT_THAT(why_not_cublas(other, CublasMath::pedantic), HasSubstr("strict f32"));
 }
 
+TEST(CublasRefusals, GroupedProductsAreNoBatches) {
+  Problem problem = problem_of(DType::f32, DType::f32);
+  problem.batch = 4;
+  for (const Grouping grouping : {Grouping::rows, Grouping::counts, Grouping::depth}) {
+    problem.grouping = grouping;
+    EXPECT_THAT(why_not_cublas(problem), HasSubstr("no grouped product"));
+    EXPECT_THAT(why_not_cublas_lt(problem), HasSubstr("no grouped product"));
+  }
+}
+
 TEST(CublasRefusals, EmptyAndUnknownProducts) {
   Problem problem = problem_of(DType::f32, DType::f32);
   problem.k = 0;

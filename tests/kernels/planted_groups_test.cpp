@@ -48,6 +48,14 @@ TEST(PlantedGroups, ALastTileThatWritesIntoTheNextProduct) {
                changed("pointwise-group-edge"_marker, "at.row_end - 1", "rows - 1"), {kWrong});
 }
 
+// Warps that read the table before it is made.
+TEST(PlantedGroups, ATableThatIsNotWaitedFor) {
+  const Subject cluster =
+      wgmma(TILEWISE_CHECK_TSAN, R"("TILE_M":64,"TILE_N":64,"CLUSTER_M":2,"EPILOGUE":0)");
+  expect_nothing_found(cluster);
+  expect_found(cluster, removed("wgmma-table"_marker), {"data race"});
+}
+
 TEST(PlantedGroups, TheMatrixOfAnotherProduct) {
   expect_found(wgmma(TILEWISE_CHECK_PLAIN, kRows),
                changed("wgmma-product"_marker, "work.product", "0"), {kWrong});

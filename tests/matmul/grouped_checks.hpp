@@ -122,20 +122,26 @@ struct GroupedTest : Served {
     for (std::int64_t g = 0; g < p.batch; ++g) {
       const auto of = [g](std::int64_t matrices) { return matrices == 1 ? 0 : g; };
       const RowRange& range = ranges[std::size_t(g)];
-      const RowRange rows = by_depth ? RowRange{0, p.m} : range, steps = by_depth ? range : RowRange{0, p.k};
+      const RowRange rows = by_depth ? RowRange{0, p.m} : range,
+                     steps = by_depth ? range : RowRange{0, p.k};
       for (std::int64_t i = rows.begin; i < rows.end; ++i)
         for (std::int64_t j = 0; j < p.n; ++j) {
           double sum = 0;
           for (std::int64_t q = steps.begin; q < steps.end; ++q)
             sum += element(job.a, p.a.type,
-                           of(matrices_a(p)) * job.stride_a + (p.a.transposed ? q * job.lda + i : i * job.lda + q)) *
+                           of(matrices_a(p)) * job.stride_a +
+                               (p.a.transposed ? q * job.lda + i : i * job.lda + q)) *
                    element(job.b, p.b.type,
-                           of(matrices_b(p)) * job.stride_b + (p.b.transposed ? j * job.ldb + q : q * job.ldb + j));
-          const std::int64_t matrix = of(matrices_c(p)), at = matrix * job.stride_c + i * job.ldc + j;
-          double value = job.alpha * sum + (job.beta == 0 ? 0 : job.beta * element(job.c, p.c.type, at));
+                           of(matrices_b(p)) * job.stride_b +
+                               (p.b.transposed ? j * job.ldb + q : q * job.ldb + j));
+          const std::int64_t matrix = of(matrices_c(p)),
+                             at = matrix * job.stride_c + i * job.ldc + j;
+          double value =
+              job.alpha * sum + (job.beta == 0 ? 0 : job.beta * element(job.c, p.c.type, at));
           if (p.epilogue) {
             value += element(job.bias, p.c.type, g * p.n + j);
-            from_double(p.c.type, value, aux.data() + bytes_of(p.c.type, (matrix * p.m + i) * p.n + j));
+            from_double(p.c.type, value,
+                        aux.data() + bytes_of(p.c.type, (matrix * p.m + i) * p.n + j));
             value = std::max(value, 0.0);
           }
           from_double(p.c.type, value, c.data() + bytes_of(p.c.type, at));
@@ -196,13 +202,15 @@ struct GroupedTest : Served {
     for (int i = 0; i < count; ++i) {
       Problem problem =
           problem_of(kind, i % 4 == 2 ? Layout::tn : kLayouts[i % 4],
-                     std::array{Grouping::rows, Grouping::counts, Grouping::depth, Grouping::rows}[std::size_t(i % 4)],
+                     std::array{Grouping::rows, Grouping::counts, Grouping::depth,
+                                Grouping::rows}[std::size_t(i % 4)],
                      100 + 8 * std::int64_t(random_() % 30), 8 * (1 + std::int64_t(random_() % 20)),
                      8 * (1 + std::int64_t(random_() % 12)), groups);
       if (i % 2 == 0) set_epilogue(problem, epilogue_);
       const SearchSpace space(problem, device->info(), {&find_template(name)});
       const auto drawn = space.random(random_, 20000);
       if (!drawn) continue;
+      ++random_winners_;
       std::filesystem::remove(options.database);
       Matmul matmul = with_winner(problem, *drawn);
       expect_served(matmul, problem, *drawn);
@@ -235,6 +243,7 @@ struct GroupedTest : Served {
     device->destroy_stream(stream);
   }
 
+  int random_winners_ = 0;  ///< that were checked
   const Epilogue epilogue_{"x = acc + bias[j]; aux[i,j] = x; relu(x)"};
   std::mt19937_64 random_{7};
 };

@@ -1,6 +1,9 @@
 // Grouped products on the CPU executor.
+#include <cstring>
+
 #include "tests/matmul/grouped_checks.hpp"
 #include "tilewise/matmul.h"
+#include "vocabulary/sum_order.hpp"
 
 namespace tilewise::grouped_host_test {
 namespace {
@@ -97,10 +100,13 @@ TEST_F(GroupedOnTheCpu, MoreProductsThanAWarpHasLanes) {
 TEST_F(HopperGroupedOnTheCpu, EveryKind) { check_every_kind(70, 32, 40, 5); }
 TEST_F(HopperGroupedOnTheCpu, RandomWinnersOfWgmma) {
   check_random_winners("wgmma", DType::bf16, 8, 40);
+  EXPECT_GE(random_winners_, 5);
 }
 TEST_F(HopperGroupedOnTheCpu, RandomWinnersOfMma) { check_random_winners("mma", DType::f16, 6, 9); }
 TEST_F(HopperGroupedOnTheCpu, RandomWinnersOfSimt) {
   check_random_winners("simt", DType::f32, 6, 34);
+  EXPECT_GE(random_winners_, 5);
+  EXPECT_GE(random_winners_, 5);
 }
 TEST_F(HopperGroupedOnTheCpu, GraphsAreReplayedWithOtherRows) {
   check_replayed(problem_of(*find_product_kind(DType::bf16, DType::bf16, MathMode::strict),
@@ -120,9 +126,10 @@ TEST_F(GroupedOnTheCpu, WithoutASumRowsAreScaled) {
 
 // A NaN in a step of k stays in its product, though tiles are loaded beyond it.
 TEST_F(HopperGroupedOnTheCpu, StepsOfTheNextProductDoNotEnterTheSums) {
-  for (const auto& [name, type] : {std::pair{"wgmma", DType::bf16}, {"mma", DType::bf16}, {"simt", DType::f32}}) {
-    const Problem problem = problem_of(*find_product_kind(type, type, MathMode::strict), Layout::tn, Grouping::depth,
-                                       64, 64, 200, 4);
+  for (const auto& [name, type] :
+       {std::pair{"wgmma", DType::bf16}, {"mma", DType::bf16}, {"simt", DType::f32}}) {
+    const Problem problem = problem_of(*find_product_kind(type, type, MathMode::strict), Layout::tn,
+                                       Grouping::depth, 64, 64, 200, 4);
     std::filesystem::remove(options.database);
     const KernelTemplate& kernel = find_template(name);
     const auto candidate = default_for(kernel, problem, device->info());
@@ -131,27 +138,72 @@ TEST_F(HopperGroupedOnTheCpu, StepsOfTheNextProductDoNotEnterTheSums) {
     Job job = job_of(problem, 0);
     set_rows(job, {37, 37, 101, 200});
     for (std::int64_t column = 0; column < 64; ++column)
-      for (auto& [bytes, ld] : {std::pair<Bytes*, std::int64_t>{&job.a, job.lda}, {&job.b, job.ldb}})
-        from_double(type, std::numeric_limits<double>::quiet_NaN(), bytes->data() + bytes_of(type, 37 * ld + column));
+      for (auto& [bytes, ld] :
+           {std::pair<Bytes*, std::int64_t>{&job.a, job.lda}, {&job.b, job.ldb}})
+        from_double(type, std::numeric_limits<double>::quiet_NaN(),
+                    bytes->data() + bytes_of(type, 37 * ld + column));
     job.on_a = on_device(job.a), job.on_b = on_device(job.b);
     job.beta = 0;
     matmul(problem, bound(job).call);
     const Bytes c = downloaded(job.on_c);
     for (std::int64_t product = 0; product < 4; ++product)
       for (std::int64_t i = 0; i < 64 * 64; ++i)
-        ASSERT_EQ(std::isnan(to_double(type, c.data() + bytes_of(type, product * 64 * 64 + i))), product == 2)
+        ASSERT_EQ(std::isnan(to_double(type, c.data() + bytes_of(type, product * 64 * 64 + i))),
+                  product == 2)
             << name << ", product " << product;
   }
 }
 
-TEST_F(GroupedOnTheCpu, InvariantRowsDoNotDependOnTheGroups) {
-  Matmul matmul(options);
+TEST_F(GroupedOnTheCpu, InvariantRowsHaveTheBitsOfAPlainProduct) {
   Problem problem = problem_of(product_kinds()[0], Layout::nt, Grouping::rows, 30, 24, 100, 3);
   set_invariant(problem);
   Problem one = typed_problem<float, float>(Layout::nt, 1, 24, 100);
   set_invariant(one);
+  // A plain product may have an order that no grouped one has.
+  Problem plain = typed_problem<float, float>(Layout::nt, 1, 24, 1024), grouped = problem;
+  plain.k = grouped.k = 1024;
+  Database::open(options.database)
+      .put(KeptOrder{order_key(plain), gpu_key(device->info()), "fused+parts512", ""});
+  Matmul matmul(options);
+  EXPECT_EQ(matmul.kept_order(plain), "fused+parts512");
+  EXPECT_EQ(matmul.kept_order(grouped), "fused");
   EXPECT_EQ(matmul.kept_order(problem), matmul.kept_order(one));
-  check(matmul, problem, 0);
+  Job job = job_of(problem, 0);
+  std::normal_distribution<float> normal;
+  for (Bytes* bytes : {&job.a, &job.b})
+    for (std::size_t at = 0; at < bytes->size(); at += 4)
+      from_double(DType::f32, normal(random_), bytes->data() + at);
+  job.on_a = on_device(job.a), job.on_b = on_device(job.b);
+  job.alpha = 1, job.beta = 0;
+  for (const std::vector<std::int32_t>& ends :
+       {std::vector<std::int32_t>{10, 20, 30}, {1, 2, 30}, {0, 29, 30}}) {
+    set_rows(job, ends);
+    matmul(problem, bound(job).call);
+    const Bytes c = downloaded(job.on_c);
+    for (std::int32_t row = 0; row < 30; ++row) {
+      const std::int64_t group = row < ends[0] ? 0 : row < ends[1] ? 1 : 2;
+      Bytes alone(24 * 4);
+      DeviceBuffer to = on_device(alone);
+      Call call = bound(job).call;
+      call.group_rows = nullptr;
+      call.a = static_cast<const std::byte*>(job.on_a.data()) + row * 100 * 4;
+      call.b = static_cast<const std::byte*>(job.on_b.data()) + group * 24 * 100 * 4;
+      call.c = to.data();
+      matmul(one, call);
+      alone = downloaded(to);
+      ASSERT_EQ(std::memcmp(alone.data(), c.data() + row * 24 * 4, alone.size()), 0) << row;
+    }
+  }
+}
+
+TEST_F(GroupedOnTheCpu, MoreProductsThanAnyTableHolds) {
+  const KernelTemplate& wgmma = find_template("wgmma");
+  Problem problem = problem_of(*find_product_kind(DType::bf16, DType::bf16, MathMode::strict),
+                               Layout::nt, Grouping::rows, 64, 64, 64, std::int64_t{1} << 29);
+  const DeviceInfo hopper = open_device("host:sm_90a")->info();
+  EXPECT_FALSE(default_for(wgmma, problem, hopper));
+  problem.batch = 4096;
+  EXPECT_TRUE(default_for(wgmma, problem, hopper));
 }
 
 TEST_F(GroupedOnTheCpu, BadNumbersAreRefusedWhereTheHostSeesThem) {

@@ -54,6 +54,22 @@ def test_different_k():
         tilewise.grouped(np.ascontiguousarray(a.T), b, ends, device="host")
 
 
+@pytest.mark.parametrize("m, n", [(1, 2), (3, 1), (1, 1), (3, 4)])
+@pytest.mark.parametrize("k", [1, 6])
+def test_different_k_of_parts_of_larger_arrays(m, n, k):
+    whole_a, whole_b, ends = array(9, 8), array(9, 10, seed=2), numbers(k // 2, k)
+    for a, b in [(whole_a[:k, :m], whole_b[:k, :n]), (whole_a[:k, :m].copy(), whole_b[:k, :n].copy())]:
+        out = tilewise.grouped(a.T, b, ends, device="host")
+        assert np.array_equal(out, np.stack([a[:k // 2].T @ b[:k // 2], a[k // 2:].T @ b[k // 2:]]))
+
+
+def test_what_is_written_is_not_read_only():
+    out = np.zeros((7, 4), np.float32)
+    out.flags.writeable = False
+    with pytest.raises(tilewise.InvalidArgument, match="aux is read-only"):
+        tilewise.grouped(array(7, 5), array(2, 5, 4), numbers(3, 7), device="host", epilogue="aux[i,j] = acc; acc", aux=out)
+
+
 def test_an_epilogue_has_operands_of_each_product():
     a, b, ends = array(7, 5), array(2, 5, 4, seed=2), numbers(3, 7)
     bias, scale, residual = array(2, 4, seed=3), array(2, seed=4), array(7, 4, seed=5)
@@ -127,6 +143,17 @@ def test_groups_of_columns_and_of_k(device):
     y, want = tilewise.torch.grouped_mm(a, b, ends), by_loop(a, b, ends)
     assert torch.equal(y, want)
     gradient = integers(2, 4, 3, device=device, seed=3)
+    for got, expected in zip(torch.autograd.grad(y, (a, b), gradient), torch.autograd.grad(want, (a, b), gradient)):
+        assert torch.equal(got, expected)
+
+
+@pytest.mark.parametrize("rows, columns", [(1, 4), (3, 1), (1, 1)])
+def test_gradients_of_few_rows_and_columns(device, rows, columns):
+    ends = torch.tensor([2, 6], dtype=torch.int32, device=device)
+    a, b = integers(6, rows, device=device).requires_grad_(), integers(2, rows, columns, device=device, seed=2).requires_grad_()
+    y, want = tilewise.torch.grouped_mm(a, b, ends), by_loop(a, b, ends)
+    assert torch.equal(y, want)
+    gradient = integers(6, columns, device=device, seed=3)
     for got, expected in zip(torch.autograd.grad(y, (a, b), gradient), torch.autograd.grad(want, (a, b), gradient)):
         assert torch.equal(got, expected)
 

@@ -131,9 +131,11 @@ TEST(Grouping, BadTextsAreRefused) {
   EXPECT_THROW(set_variant(problem, "grouped rows"), Error);
 }
 
-TEST(Grouping, AProductHasTheOrderOfItsRows) {
-  Problem plain = typed_problem<float, float>(Layout::nt, 64, 24, 40);
-  EXPECT_EQ(order_key(grouped(64, 4)), order_key(plain));
+TEST(Grouping, AllGroupsOfOneNAndKHaveOneOrder) {
+  const Problem key = order_key(grouped(64, 4));
+  EXPECT_EQ(order_key(grouped(9, 300, Distribution::zipf, Grouping::counts)), key);
+  EXPECT_EQ(order_key(key), key);
+  EXPECT_NE(order_key(typed_problem<float, float>(Layout::nt, 64, 24, 40)), key);
 }
 
 }  // namespace

@@ -117,8 +117,9 @@ struct Wgmma {
     const BlockLayout block{parts_of_element * (a.bytes() + b.bytes()), stages,
                             epilogue_layout(shifted).bytes(), consumers * 4,
                             barriers.all() + by_depth};
-    // Where a table is larger than any shared memory, its size only needs to be too large.
-    return static_cast<std::uint32_t>(block.shared_bytes() + table_bytes);
+    // A table that is larger than any shared memory stays so.
+    constexpr std::int64_t most = 1 << 30;
+    return static_cast<std::uint32_t>(block.shared_bytes() + std::min(table_bytes, most));
   }
   std::uint32_t shared_bytes() const { return shared_bytes(true); }
   int sums() const { return row_blocks() * right().span / 2; }

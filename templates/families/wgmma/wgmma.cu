@@ -133,16 +133,21 @@ KERNEL(kThreads, BLOCKS_PER_SM) wgmma(ARGUMENTS WgmmaArgs args) {
   const WorkItem work(args, queue, queue.first, block);
 #endif
   TilePipeline pipeline(shared, shared + kLayout.barriers_at(), 4 * kReaders * kCluster);
+#if GROUPED
+  if (kCluster > 1) barrier();  //@ wgmma-table
+#endif
   if (kCluster > 1)
     cluster_barrier();  //@ wgmma-begin
   else
     barrier();
 #if GROUPED
+  grid_dependency_wait();  // also where there is no work: the plan's end is that of its steps
   const Queue queue = queue_of(args, shared);
   if (queue.first >= queue.items) return;  // of all blocks of the cluster
   const WorkItem work(args, queue, queue.first, block);
-#endif
+#else
   grid_dependency_wait();
+#endif
   if (SPLIT || STREAM_K) launch_dependents();
   if (warpgroup == 0) {
     if (kRegisters.moves()) lower_registers<kRegisters.copying()>();  //@ wgmma-lower-registers
