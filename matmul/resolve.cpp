@@ -341,8 +341,7 @@ Resolution resolve_with_portfolio(const Resolver& stored,
 
 LogSizes::LogSizes(const Problem& problem)
     : sizes{std::log2(std::max(mean_rows(problem), 1.0)), log_of(problem.n),
-            std::log2(std::max(mean_depth(problem), 1.0)),
-            log_of(problem.batch),
+            std::log2(std::max(mean_depth(problem), 1.0)), log_of(problem.batch),
             is_grouped(problem)
                 ? std::log2(
                       std::max(double(most_rows(problem)) / std::max(mean_rows(problem), 1.0), 1.0))

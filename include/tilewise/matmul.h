@@ -86,9 +86,9 @@ typedef enum tilewise_math TILEWISE_INT {
  * problem.hpp). */
 typedef enum tilewise_grouping TILEWISE_INT {
   TILEWISE_NOT_GROUPED = 0,
-  TILEWISE_ROWS = 1,  /* A and C have the rows of all products one after another */
+  TILEWISE_ROWS = 1,   /* A and C have the rows of all products one after another */
   TILEWISE_COUNTS = 2, /* each product has an A and a C of m rows, of which the first ones count */
-  TILEWISE_DEPTH = 3   /* A and B (layout tn) have the steps of k of all products one after another */
+  TILEWISE_DEPTH = 3 /* A and B (layout tn) have the steps of k of all products one after another */
 } tilewise_grouping;
 
 /* How many rows the products of a group are expected to have; any numbers are computed. */

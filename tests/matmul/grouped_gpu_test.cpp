@@ -29,7 +29,9 @@ TEST_F(GroupedGpu, DifferentDepths) {
   for (const DType type : {DType::bf16, DType::f32})
     for (const std::int64_t groups : {1, 7, 100})
       check(matmul,
-            problem_of(*find_product_kind(type, type, MathMode::strict), Layout::tn, Grouping::depth, 136, 72, 900, groups), 0);
+            problem_of(*find_product_kind(type, type, MathMode::strict), Layout::tn,
+                       Grouping::depth, 136, 72, 900, groups),
+            0);
 }
 TEST_F(GroupedGpu, GraphsAreReplayedWithOtherRows) {
   check_replayed(problem_of(*find_product_kind(DType::bf16, DType::bf16, MathMode::strict),
