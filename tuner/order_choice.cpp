@@ -24,7 +24,8 @@ constexpr std::size_t kMostProbes = 3;
 std::vector<SumOrder> candidate_orders(const Problem& key, const std::vector<WeightedM>& sizes,
                                        const DeviceInfo& device) {
   std::vector<SumOrder> orders{default_order(key, device)};
-  if (orders[0].arithmetic == SumOrder::Arithmetic::exact) return orders;
+  // No kernel splits the k of grouped products.
+  if (orders[0].arithmetic == SumOrder::Arithmetic::exact || is_grouped(key)) return orders;
   std::int64_t least_m = std::numeric_limits<std::int64_t>::max();
   for (const WeightedM& size : sizes) least_m = std::min(least_m, size.m);
   const std::int64_t tiles = ceil_div(least_m, kTile) * ceil_div(key.n, kTile);

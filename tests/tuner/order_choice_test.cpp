@@ -37,6 +37,13 @@ TEST(CandidateOrders, AreInPartsWhereTilesLeaveMultiprocessorsIdle) {
             std::vector<std::string>{"exact"});
 }
 
+TEST(CandidateOrders, OfGroupedProductsHaveKInOnePart) {
+  Problem grouped = typed_problem(Layout::nt, 64, 1024, 8192, DType::bf16, DType::bf16);
+  grouped.grouping = Grouping::rows;
+  EXPECT_EQ(texts(candidate_orders(order_key(grouped), {{1, 1}}, h200())),
+            std::vector<std::string>{"tensor16"});
+}
+
 TEST(CandidateOrders, HaveAKernelAtEveryNumberOfRows) {
   for (const DType type : {DType::bf16, DType::e4m3, DType::f32})
     for (const std::int64_t k : {4096, 8192, 14336, 4095, 5000})
