@@ -87,7 +87,7 @@ struct KernelTemplate {
   bool size_specialised = false;
   /// Whether it computes grouped products. The catalog adds the constraint that these have k in one
   /// part and no constant sizes; without it, that the family does not support them.
-  bool grouped = true;
+  bool grouped = false;
   /// The parameter whose value 1 makes sizes constants of the kernel, and 0 does not; empty: none.
   std::string specialises = {};
   /// Parameters that follow from the size, and are arguments of the kernel as long as the plan's

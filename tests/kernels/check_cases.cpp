@@ -38,7 +38,7 @@ constexpr Size kSmallSizes[] = {{48, 48, 48}, {40, 64, 50}, {33, 17, 9}, {6, 20,
 void add_typical(Problem problem, const KernelTemplate& kernel, const DeviceInfo& device,
                  std::vector<Problem>& problems) {
   // Of batches a third each has rows one after another, and counts of rows.
-  if (problem.batch > 1)
+  if (problem.batch > 1 && kernel.grouped)
     set_grouping(problem, std::array{"", "rows even", "counts even"}[problems.size() % 3]);
   if (problem.grouping == Grouping::rows) problem.batch = problems.size() % 2 == 0 ? 5 : 37;
   if (problem.grouping == Grouping::rows && layout_of(problem) == Layout::tn)

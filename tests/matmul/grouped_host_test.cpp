@@ -196,6 +196,17 @@ TEST_F(GroupedOnTheCpu, InvariantRowsHaveTheBitsOfAPlainProduct) {
   }
 }
 
+TEST_F(GroupedOnTheCpu, OnlyFamiliesThatSaySoComputeThem) {
+  EXPECT_FALSE(KernelTemplate().grouped);
+  const Problem problem = problem_of(product_kinds()[0], Layout::nn, Grouping::rows, 4, 8, 8, 3);
+  Problem batch = problem;
+  batch.grouping = Grouping::none;
+  for (const KernelTemplate& kernel : catalog())
+    if (kernel.supports(batch, device->info())) {
+      EXPECT_EQ(kernel.supports(problem, device->info()), kernel.grouped) << kernel.name;
+    }
+}
+
 TEST_F(GroupedOnTheCpu, MoreProductsThanAnyTableHolds) {
   const KernelTemplate& wgmma = find_template("wgmma");
   Problem problem = problem_of(*find_product_kind(DType::bf16, DType::bf16, MathMode::strict),

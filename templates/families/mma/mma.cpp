@@ -214,6 +214,7 @@ KernelTemplate mma_template() {
   t.parameters = mma::parameters();
   t.constraints = mma::constraints();
   t.supports = supports;
+  t.grouped = true;
   t.sum_order = [](const Problem& problem, const Configuration& c, const DeviceInfo& device) {
     using Arithmetic = SumOrder::Arithmetic;
     const Mma s(problem, c);

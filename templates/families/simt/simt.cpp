@@ -130,6 +130,7 @@ KernelTemplate simt_template() {
   t.parameters = simt::parameters();
   t.constraints = simt::constraints();
   t.supports = supports_strict_f32;
+  t.grouped = true;
   t.sum_order = [](const Problem& problem, const Configuration& c, const DeviceInfo&) {
     const Simt s(problem, c);
     if (s.stream_k || s.split == 0) return std::optional<SumOrder>();

@@ -203,7 +203,6 @@ KernelTemplate skinny_template() {
   t.parameters = parameters();
   t.constraints = constraints();
   t.supports = supports;
-  t.grouped = false;
   t.sum_order = [](const Problem& problem, const Configuration& c, const DeviceInfo&) {
     const Skinny s(problem, c);
     SumOrder order = in_slices(chain_of(problem), s.tile_k, s.warps_k);

@@ -109,7 +109,6 @@ KernelTemplate small_template() {
   t.parameters = small::parameters();
   t.constraints = small::constraints();
   t.supports = supports;
-  t.grouped = false;
   t.sum_order = [](const Problem& problem, const Configuration&, const DeviceInfo&) {
     return std::optional(chain_of(problem));
   };

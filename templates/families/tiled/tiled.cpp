@@ -67,6 +67,7 @@ KernelTemplate tiled_template() {
        }},
   };
   t.supports = supports_any;
+  t.grouped = true;
   t.sum_order = [](const Problem& problem, const Configuration&, const DeviceInfo&) {
     return std::optional(chain_of(problem));
   };

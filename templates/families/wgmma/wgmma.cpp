@@ -268,6 +268,7 @@ KernelTemplate wgmma_template() {
   t.sum_order = order_of;
   t.sum_order_reads = {"TILE_K", "SPLIT_K", "STREAM_K", "PROMOTE", "SWAP_AB"};
   t.supports = supports;
+  t.grouped = true;
   t.plan = plan;
   t.pipeline_use = [](const Problem& problem, const Configuration& c) {
     const Wgmma s(problem, c);
