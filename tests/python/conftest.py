@@ -16,3 +16,17 @@ def database(tmp_path):
     tilewise.configure(database=str(file))
     yield file
     tilewise.configure()
+
+
+@pytest.fixture(params=["cpu", "cuda"])
+def device(request):
+    """A device of PyTorch, whose products Tilewise computes, on the CPU too."""
+    torch = pytest.importorskip("torch")
+    if request.param == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    import tilewise.torch
+
+    tilewise.torch.on_cpu("host")
+    yield request.param
+    tilewise.torch.on_cpu("torch")
+    assert not tilewise.torch.is_batch_invariant()

@@ -7,14 +7,6 @@ import tilewise
 import tilewise.torch
 
 pytestmark = pytest.mark.filterwarnings("ignore:tilewise")
-DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
-
-
-@pytest.fixture(params=DEVICES)
-def device(request):
-    tilewise.torch.on_cpu("host")
-    yield request.param
-    tilewise.torch.on_cpu("torch")
 
 
 def integers(*shape, device="cpu", dtype=torch.float32, seed=1):
