@@ -41,8 +41,6 @@ def tune(options, groups, rows, n, k, distribution):
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(done.stderr)
-    result = json.loads(done.stdout)["results"][0]
-    return result["candidate"] if "candidate" in result else result
 
 
 def gpu_us(torch, calls, rounds=9, least_us=3e3):

@@ -172,7 +172,7 @@ struct NamedOperands {
       throw nb::type_error("epilogue is a text, a function or None");
     }
     if (!text && named.size() > 0)
-      throw nb::type_error(("matmul() has no argument '" +
+      throw nb::type_error(("there is no argument '" +
                             nb::cast<std::string>(nb::str((*named.begin()).first)) +
                             "'; operands of an epilogue need epilogue=")
                                .c_str());

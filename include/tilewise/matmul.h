@@ -254,7 +254,8 @@ typedef struct tilewise_problem {
    * the batch, or what else the product has. */
   int32_t invariant;
   const tilewise_epilogue* epilogue; /* NULL: none */
-  /* Of a grouped product: `batch` is the number of products, m the rows of A and C. */
+  /* Of a grouped product: `batch` is the number of products. m is the rows of A and C; with
+   * TILEWISE_DEPTH k is that of all products. */
   tilewise_grouping grouping;
   tilewise_distribution distribution;
 } tilewise_problem;

@@ -31,7 +31,7 @@ enum class Grouping : std::uint8_t {
   /// A (m x k) and C (m x n) are one matrix each, with the rows of all products one after another.
   /// Call::group_rows has the end of each product's rows. Rows behind the last end have no product.
   rows,
-  /// Each product has an A and a C of m rows, of which the first Call::group_rows[i] count.
+  /// Each product has an A and a C of m rows. The first Call::group_rows[i] rows count.
   counts,
   /// The products have different k: A and B are one matrix each, with the steps of k of all
   /// products one after another, and C has a matrix for each product, as the gradients of experts'

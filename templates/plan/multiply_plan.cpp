@@ -203,7 +203,7 @@ std::int64_t group_m_of(const Problem& problem, std::int64_t tile_m, std::int64_
 bool grid_fits(const Problem& problem, std::int64_t tile_m, std::int64_t tile_n,
                std::int64_t tile_k, std::int64_t splits) {
   constexpr double limit = std::numeric_limits<std::int32_t>::max();
-  // A batch is at most as large as a call can have addresses for: the product of these fits.
+  // As floating-point numbers, since sizes of 2^40 pass 2^63 together.
   const double rows = problem.grouping == Grouping::rows
                           ? double(row_tiles(problem, tile_m))
                           : double(ceil_div(problem.m, tile_m)) * double(problem.batch);

@@ -186,11 +186,11 @@ KERNEL(kThreads, BLOCKS_PER_SM) simt(ARGUMENTS SimtArgs args) {
     if (!tile.any()) return;
   }
   const Int64 batch = tile.batch;
-  const Int64 share = k_share<SPLIT != 0, TILE_K>(args);
 #if GROUPED_DEPTH
   const DepthRange steps = depth_of_product(args, tile.batch);
   const Int64 begin = steps.begin, end = steps.end;
 #else
+  const Int64 share = k_share<SPLIT != 0, TILE_K>(args);
   const Int64 begin = SPLIT ? share * tile.split * TILE_K : 0;
   const Int64 end = begin + share * TILE_K < args.steps() ? begin + share * TILE_K : args.steps();
 #endif
