@@ -79,7 +79,7 @@ class Operands::PoisonedGaps {
 Operands::Matrix Operands::make(DType type, std::int64_t rows, std::int64_t columns, int alignment,
                                 std::byte between, std::int64_t matrices) const {
   Matrix m;
-  m.type = type, m.rows = rows, m.columns = columns;
+  m.type = type, m.rows = rows, m.columns = columns, m.matrices = matrices;
   const std::int64_t unit = std::max(1, alignment / bytes_of(type));
   // With padding, the length is an odd number of units, so the alignment is not better than
   // promised.
@@ -94,7 +94,7 @@ Operands::Matrix Operands::make(DType type, std::int64_t rows, std::int64_t colu
 
 void Operands::fill(Matrix& m, std::uint64_t seed) const {
   std::mt19937_64 generator(seed);
-  for (std::int64_t i = 0; i < problem_.batch * m.rows; ++i)
+  for (std::int64_t i = 0; i < m.matrices * m.rows; ++i)
     for (std::int64_t c = 0; c < m.columns; ++c)
       test::encode(m.type, static_cast<int>(generator() % 7) - 3, m.at(i / m.rows, i % m.rows, c));
 }
@@ -102,7 +102,7 @@ void Operands::fill(Matrix& m, std::uint64_t seed) const {
 /// Numbers of 1 to 4 with 12 fraction bits.
 void Operands::make_fractions(Matrix& m, std::uint64_t seed) const {
   std::mt19937_64 generator(seed);
-  for (std::int64_t i = 0; i < problem_.batch * m.rows; ++i)
+  for (std::int64_t i = 0; i < m.matrices * m.rows; ++i)
     for (std::int64_t c = 0; c < m.columns; ++c) {
       const std::uint64_t bits = generator();
       const double value = double(1 + bits % 3) + double(bits / 8 % 16) / 4096;
@@ -111,7 +111,7 @@ void Operands::make_fractions(Matrix& m, std::uint64_t seed) const {
 }
 
 void Operands::make_steep(Matrix& m, bool k_is_row) const {
-  for (std::int64_t i = 0; i < problem_.batch * m.rows; ++i)
+  for (std::int64_t i = 0; i < m.matrices * m.rows; ++i)
     for (std::int64_t c = 0; c < m.columns; ++c) {
       std::byte* const at = m.at(i / m.rows, i % m.rows, c);
       if ((k_is_row ? i % m.rows : c) < kPromotedEvery)
@@ -174,7 +174,7 @@ Operands::Operands(const Problem& problem, const Round& round, std::uint64_t see
 /// Tags elements with op(A)'s row i and column k and op(B)'s row k and column j, as stored.
 void Operands::tag() {
   const auto fill_with = [&](Matrix& m, bool along_rows) {
-    for (std::int64_t i = 0; i < problem_.batch * m.rows; ++i)
+    for (std::int64_t i = 0; i < m.matrices * m.rows; ++i)
       for (std::int64_t c = 0; c < m.columns; ++c)
         test::encode(m.type, static_cast<double>(1 + (along_rows ? i % m.rows : c) % kTags),
                      m.at(i / m.rows, i % m.rows, c));

@@ -64,7 +64,7 @@ class Operands {
  private:
   struct Matrix {
     DType type = DType::f32;
-    std::int64_t rows = 0, columns = 0, ld = 0, stride = 0, offset = 0;
+    std::int64_t rows = 0, columns = 0, matrices = 1, ld = 0, stride = 0, offset = 0;
     std::vector<std::byte> data;
     std::int64_t bytes() const { return static_cast<std::int64_t>(data.size()); }
     std::int64_t byte_of(std::int64_t batch, std::int64_t row, std::int64_t column) const {
