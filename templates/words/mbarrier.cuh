@@ -2,6 +2,11 @@
 //
 // A phase ends when its arrivals are counted down (mbarrier_init) and all expected bytes have been copied
 // (mbarrier_expect_tx). Phases have parity 0, 1, 0, ...
+//
+// The instructions take one address for all lanes of a warp. Where the compiler does not know that all lanes have the same
+// mbarrier, it loops over the lanes, and a wait makes it take all that follows for code of lanes that may diverge: a main loop
+// has addresses of its own for each lane then (bench/results/h100_uniform_waits.txt). So they are initialised in unrolled code,
+// and those of a warp follow from warp_number().
 #pragma once
 #include "words/warp.cuh"
 #ifdef TILEWISE_HOST

@@ -206,15 +206,27 @@ constexpr int kStorer = SWAP_AB ? kWarpgroup : 32;  // threads that share two bu
 
 DEVICE bool issues_stores() { return int(threadIdx.x) % kStorer == 0; }
 
-// Buffers, and the mbarriers of loads into them, take turns. `stored`: the number of stores so far, of all work items.
-DEVICE char* buffer_of(char* shared, unsigned stored) {
-  constexpr int BYTES = kStorer / 32 * kStored.bytes();
-  char* buffers = shared + kLayout.scratch_at() + (int(threadIdx.x) - kWarpgroup) / kStorer * kStored.kBuffers * BYTES;
-  return buffers + stored % kStored.kBuffers * BYTES;  //@ wgmma-buffer
-}
-DEVICE Mbarrier* loaded_of(char* shared, unsigned stored) {
-  return loads_of(shared) + (int(threadIdx.x) - kWarpgroup) / kStorer * kStored.kBuffers + stored % kStored.kBuffers;
-}
+// The two buffers of the threads that share them, and the mbarriers of loads into these. They take turns. warp: warp_number().
+struct StoreBuffers {
+  static constexpr int BYTES = kStorer / 32 * kStored.bytes();
+  char* buffers;
+  Mbarrier* loads;
+  Mbarrier* meeting;  // SWAP_AB: of the four warps that share the buffers
+  unsigned stored = 0;  // so far, of all work items
+
+  DEVICE_MEMBER StoreBuffers(char* shared, int warp) {
+    const int storer = SWAP_AB ? warp / 4 - 1 : warp - 4;
+    buffers = shared + kLayout.scratch_at() + storer * kStored.kBuffers * BYTES;
+    loads = loads_of(shared) + storer * kStored.kBuffers;
+    meeting = meetings(shared) + storer;
+  }
+  // Of the next store but `more`.
+  DEVICE_MEMBER char* buffer(unsigned more = 0) const {
+    return buffers + (stored + more) % kStored.kBuffers * BYTES;  //@ wgmma-buffer
+  }
+  DEVICE_MEMBER Mbarrier* loaded(unsigned more = 0) const { return loads + (stored + more) % kStored.kBuffers; }
+  DEVICE_MEMBER int loaded_parity() const { return int(stored / kStored.kBuffers % 2); }
+};
 
 // Calls each(map, column, row, offset) for the boxes of a part, at `offset` of its buffer.
 template <class Of, class Each>
@@ -237,11 +249,11 @@ DEVICE void for_boxes(const WarpTile& to, const TensorMap (&maps)[kStored.maps()
 
 // Starts the load of a part of C's old elements, or of the epilogue's matrix, into the buffer where its results will be laid
 // down. Called by the thread that issues stores, after the last ordinary access of the buffer and a fence_proxy_async() by each thread.
-// stored: the number of stores before that of the part.
+// The part is stored after `more` others.
 template <class Of>
-DEVICE void load_old(const WarpTile& to, char* shared, unsigned stored) {
-  char* buffer = buffer_of(shared, stored);
-  Mbarrier* loaded = loaded_of(shared, stored);
+DEVICE void load_old(const WarpTile& to, const StoreBuffers& buffers, unsigned more) {
+  char* buffer = buffers.buffer(more);
+  Mbarrier* loaded = buffers.loaded(more);
   mbarrier_expect_tx(loaded, Of::SPAN * (kStorer / 2) * int(sizeof(Result)));
   const auto load = [&](const TensorMap& map, int column, int row, int offset, [[maybe_unused]] int product) {
 #if BATCHED
@@ -265,11 +277,11 @@ DEVICE void load_old(const WarpTile& to, char* shared, unsigned stored) {
 }
 
 // Starts the loads of the first parts of a work item, if there are any: for both buffers.
-DEVICE void load_first(const WarpTile& to, char* shared, unsigned stored) {
+DEVICE void load_first(const WarpTile& to, const StoreBuffers& buffers) {
   if (!to.loads() || !issues_stores()) return;
   stores_read<0>();  //@ wgmma-wait-buffer-first
-  load_old<Part<0>>(to, shared, stored);
-  if constexpr (kParts > 1) load_old<Part<1>>(to, shared, stored + 1);
+  load_old<Part<0>>(to, buffers, 0);
+  if constexpr (kParts > 1) load_old<Part<1>>(to, buffers, 1);
 }
 
 #if GROUPED
@@ -307,19 +319,19 @@ DEVICE void store_chunks(const WarpTile& to, const char* buffer, Int64 rows) {
 
 // Stores a part by TMA. wait(): the threads that share a buffer wait for one another.
 template <class Of, class Wait>
-DEVICE void store_part_by_tma(const WarpTile& to, const Sums& sums, char* shared, unsigned& stored, const Wait& wait) {
+DEVICE void store_part_by_tma(const WarpTile& to, const Sums& sums, StoreBuffers& buffers, const Wait& wait) {
   const bool loads = to.loads();
-  char* buffer = buffer_of(shared, stored);
+  char* buffer = buffers.buffer();
   if (issues_stores()) {
     if (!loads) {
       stores_read<kStored.kBuffers - 1>();  //@ wgmma-wait-buffer
     } else if constexpr (Of::NTH > 0 && Of::NTH + 1 < kParts) {
       stores_read<0>();  //@ wgmma-wait-buffer-old
-      load_old<Part<Of::NTH + 1>>(to, shared, stored + 1);
+      load_old<Part<Of::NTH + 1>>(to, buffers, 1);
     }
   }
   wait();
-  if (loads) mbarrier_wait(loaded_of(shared, stored), int(stored / kStored.kBuffers % 2));  //@ wgmma-wait-old
+  if (loads) mbarrier_wait(buffers.loaded(), buffers.loaded_parity());  //@ wgmma-wait-old
   lay_down<Of>(buffer, to, sums);
   fence_proxy_async();  //@ wgmma-fence-stores
   wait();  //@ wgmma-meeting
@@ -348,25 +360,23 @@ DEVICE void store_part_by_tma(const WarpTile& to, const Sums& sums, char* shared
 #if GROUPED
   if (issues_stores() && !whole) stores_commit();  // none: waits count groups
 #endif
-  ++stored;
+  ++buffers.stored;
 }
 
-// stored: the number of stores so far, of all work items.
-DEVICE void store_by_tma(const WarpTile& to, Sums& sums, char* shared, unsigned& stored) {
+DEVICE void store_by_tma(const WarpTile& to, Sums& sums, StoreBuffers& buffers) {
   if (to.scalars.alpha == Sum(0)) clear(sums);  // drops NaN, too; cheaper than a choice for each sum
 #if SWAP_AB
   // The four warps of a warpgroup wait for one another. Twice for each store: the parity returns to 0.
-  Mbarrier* meeting = meetings(shared) + (int(threadIdx.x) / kWarpgroup - 1);
   int parity = 0;
   const auto wait = [&] {
-    mbarrier_arrive_warp(meeting);
-    mbarrier_wait(meeting, parity);
+    mbarrier_arrive_warp(buffers.meeting);
+    mbarrier_wait(buffers.meeting, parity);
     parity ^= 1;
   };
 #else
   const auto wait = [] { warp_barrier(); };
 #endif
-  for_parts([&](auto part) { store_part_by_tma<decltype(part)>(to, sums, shared, stored, wait); });
+  for_parts([&](auto part) { store_part_by_tma<decltype(part)>(to, sums, buffers, wait); });
 }
 #else
 // Copies rows of C to a buffer, or a buffer's rows to C. A row of C is read and written in words of 4 bytes, one by each

@@ -30,17 +30,19 @@
 // Multiply-Accumulate Instructions"); the cooperative and ping-pong schedules are CUTLASS's.
 #include "families/wgmma/epilogue.cuh"
 
-// Called by a whole warpgroup, the nth that multiplies.
-DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, int block, int nth, char* shared,
+// Called by a whole warpgroup that multiplies. warp: warp_number().
+DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, int block, int warp, char* shared,
                      WorkItem work) {
-  const int warp = int(threadIdx.x) / 32 % 4;
+  const int nth = warp / 4 - 1, first_row = warp % 4 * 16;  // of the warpgroups; of the warp in 64 rows
   StagePhase<STAGES> from(0);
-  [[maybe_unused]] unsigned stored = 0;
+#if EPILOGUE == 2
+  StoreBuffers buffers(shared, warp);
+#endif
 #if OPERANDS_AHEAD
   {  // Those of the first item come from memory.
     Scalars none;
     AheadOperands ahead;
-    AheadOperands::prefetch({args, none, work, (PING_PONG ? 0 : nth * kBlocks) * 64 + warp * 16, ahead});
+    AheadOperands::prefetch({args, none, work, (PING_PONG ? 0 : nth * kBlocks) * 64 + first_row, ahead});
   }
 #endif
 #if PING_PONG
@@ -64,9 +66,9 @@ DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, int bl
     Scalars scalars;
 #if OPERANDS_AHEAD
     AheadOperands ahead;
-    const WarpTile to = {args, scalars, work, first * 64 + warp * 16, ahead};
+    const WarpTile to = {args, scalars, work, first * 64 + first_row, ahead};
 #else
-    const WarpTile to = {args, scalars, work, first * 64 + warp * 16};
+    const WarpTile to = {args, scalars, work, first * 64 + first_row};
 #endif
     multiply_tiles(sums, pipeline, from, work.tiles, first, [&] {
       scalars = scalars_of(args);  // not before: registers are scarce in the main loop
@@ -77,17 +79,17 @@ DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, int bl
       mbarrier_arrive_warp(turns + (nth + 1) % CONSUMERS);
 #endif
 #if EPILOGUE == 2
-      if (!work.shared()) load_first(to, shared, stored);
+      if (!work.shared()) load_first(to, buffers);
 #endif
     });
 #if STREAM_K
     if (work.shared()) {
-      store_partial(work.partial(args, block), TILE_N * CLUSTER_N, sums, first * 64 + warp * 16);
+      store_partial(work.partial(args, block), TILE_N * CLUSTER_N, sums, first * 64 + first_row);
       continue;
     }
 #endif
 #if EPILOGUE == 2
-    store_by_tma(to, sums, shared, stored);
+    store_by_tma(to, sums, buffers);
 #elif EPILOGUE == 3
     store_rows(to, sums, shared);
 #elif EPILOGUE == 1
@@ -116,14 +118,14 @@ KERNEL(kThreads, BLOCKS_PER_SM) wgmma(ARGUMENTS WgmmaArgs args) {
 #endif
 #endif
   }
-  // A thread each: a loop of one thread holds up the first copy.
-  if (const int nth = int(threadIdx.x); kBarriers.all() + GROUPED_DEPTH > 0 && nth < kBarriers.all() + GROUPED_DEPTH) {
-    Mbarrier* own = turns_of(shared) + nth;
-    mbarrier_init(own, nth < kBarriers.turns() + kBarriers.meetings() ? 4 : 1);
+  constexpr int kOwn = kBarriers.all() + GROUPED_DEPTH;
+  if (kOwn > 0 && threadIdx.x == 96) {
+    UNROLL_ALL
+    for (int nth = 0; nth < kOwn; ++nth)
+      mbarrier_init(turns_of(shared) + nth, nth < kBarriers.turns() + kBarriers.meetings() ? 4 : 1);
     mbarriers_ready();  //@ wgmma-ready
 #if PING_PONG
-    if (nth == 0)
-      for (int w = 0; w < 4; ++w) mbarrier_arrive(own);
+    for (int w = 0; w < 4; ++w) mbarrier_arrive(turns_of(shared));
 #endif
   }
 #if GROUPED
@@ -159,6 +161,6 @@ KERNEL(kThreads, BLOCKS_PER_SM) wgmma(ARGUMENTS WgmmaArgs args) {
     }
   } else {
     if (kRegisters.moves()) raise_registers<kRegisters.multiplying()>();  //@ wgmma-raise-registers
-    multiply(args, pipeline, block, warpgroup - 1, shared, work);
+    multiply(args, pipeline, block, warp, shared, work);
   }
 }
