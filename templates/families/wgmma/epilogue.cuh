@@ -300,6 +300,7 @@ DEVICE void store_chunks(const WarpTile& to, const char* buffer, Int64 rows) {
   const int right = to.right_of(Of::INSTRUCTION) + Of::FIRST;
   const Int64 row = to.work.row + (SWAP_AB ? right : left), column = to.work.column + (SWAP_AB ? left : right);
   Result* c = to.args.c + to.work.matrix() * to.args.stride_c + row * to.args.ldc + column;
+  UNROLL_BY(1)
   for (int i = thread; i < rows * ACROSS; i += kStorer) {
     const int down = i / ACROSS, across = i % ACROSS * CHUNK;
     if (column + across >= to.args.columns()) continue;
