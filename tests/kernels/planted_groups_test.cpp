@@ -48,6 +48,29 @@ TEST(PlantedGroups, ALastTileThatWritesIntoTheNextProduct) {
                changed("pointwise-group-edge"_marker, "at.row_end - 1", "rows - 1"), {kWrong});
 }
 
+// Of the tiles of a product of few rows most blocks of 64 have none, and are not multiplied.
+TEST(PlantedGroups, BlocksThatHaveRows) {
+  const Subject shared = wgmma(TILEWISE_CHECK_PLAIN, R"("TILE_M":128,"TILE_N":64,"EPILOGUE":0)");
+  expect_nothing_found(shared);
+  expect_found(shared, changed("wgmma-rows-of-warpgroup"_marker, "first * 64", "first * 64 - 64"),
+               {kWrong});
+}
+TEST(PlantedGroups, TurnsOfWarpgroupsWithoutRows) {
+  Subject cluster = wgmma(TILEWISE_CHECK_PLAIN,
+                          R"("TILE_M":64,"TILE_N":64,"PING_PONG":1,"CLUSTER_M":2,"EPILOGUE":0)");
+  const std::string one = R"("CONSUMERS":1)";
+  cluster.candidate.replace(cluster.candidate.find(one), one.size(), R"("CONSUMERS":2)");
+  expect_nothing_found(cluster);
+  expect_found(cluster, removed("wgmma-pass-turn"_marker), {"deadlock"});
+  const std::string too_early = "one arrival too many";
+  expect_found(cluster, removed("wgmma-turn-passed"_marker), {too_early});
+  expect_found(cluster,
+               changed("wgmma-pass"_marker, "pass_tiles(",
+                       "mbarrier_arrive_warp(turns + (nth + 1) % CONSUMERS); pass_tiles(") +
+                   removed("wgmma-pass-turn"_marker),
+               {too_early});
+}
+
 // Warps that read the table before it is made.
 TEST(PlantedGroups, ATableThatIsNotWaitedFor) {
   const Subject cluster =

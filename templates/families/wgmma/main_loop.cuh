@@ -377,43 +377,46 @@ struct StageTiles {
       : left(of_left), right(of_right) {}
   DEVICE_MEMBER StageTiles after(int bytes) const { return {left.after(bytes), right.after(bytes)}; }
 
-  // sums[i] += the product of a part of the left and a part of the right operand, in one step of k; KEEP false: =.
-  template <bool KEEP>
+  // sums[i] += the product of a part of the left and a part of the right operand, in one step of k; KEEP false: =. Of the
+  // warpgroup's first BLOCKS blocks of 64 rows.
+  template <bool KEEP, int BLOCKS>
   DEVICE_MEMBER void multiply_parts(Sums& sums, int step, int left_part, int right_part) const {
     UNROLL_ALL
-    for (int i = 0; i < kInstructions; ++i)
+    for (int i = 0; i < BLOCKS * kAcross; ++i)
       multiply_async<Left::kAlongK, Right::kAlongK, KEEP>(  //@ wgmma-multiply
           sums[i], left.after(Left::offset<64>(i / kAcross, step) + left_part * kPartBytes),
           right.after(Right::offset<WGMMA_N>(i % kAcross, step) + right_part * kPartBytes));  //@ wgmma-right-offset
   }
   // sums += the products of all steps, or with KEEP false: =. Of operands in two parts, the product of the small parts is
   // left out; small products come first.
-  template <bool KEEP>
+  template <bool KEEP, int BLOCKS>
   DEVICE_MEMBER void multiply(Sums& sums) const {
     UNROLL_ALL
     for (int step = 0; step < kSteps; ++step) {
       constexpr int SMALL = ELEMENT_PARTS - 1;
       if (step == 0)
-        multiply_parts<KEEP>(sums, step, 0, SMALL);
+        multiply_parts<KEEP, BLOCKS>(sums, step, 0, SMALL);
       else
-        multiply_parts<true>(sums, step, 0, SMALL);
+        multiply_parts<true, BLOCKS>(sums, step, 0, SMALL);
       if (ELEMENT_PARTS == 2) {
-        multiply_parts<true>(sums, step, SMALL, 0);
-        multiply_parts<true>(sums, step, 0, 0);
+        multiply_parts<true, BLOCKS>(sums, step, SMALL, 0);
+        multiply_parts<true, BLOCKS>(sums, step, 0, 0);
       }
     }
   }
 };
 
 // Adds the products of one work item's tiles to the sums. first: this warpgroup's first block of 64 rows. issued():
-// called when all instructions are issued, before they have finished.
+// called when all instructions are issued, before they have finished. BLOCKS: of the warpgroup's blocks of 64 rows those that
+// have rows, at least one.
 //
 // PROMOTE: the instructions sum the products of one tile of k, and ordinary additions the tiles' sums. The instruction's
 // sums of 8-bit floats keep few bits, and all its sums of floats are truncated.
 #if PROMOTE
+template <int BLOCKS>
 DEVICE void promote(Sums& sums, const Sums& of_tile) {
   UNROLL_ALL
-  for (int i = 0; i < kInstructions; ++i) {
+  for (int i = 0; i < BLOCKS * kAcross; ++i) {
     UNROLL_ALL
     for (int j = 0; j < WGMMA_N / 2; ++j) sums[i][j] = add(sums[i][j], of_tile[i][j]);
   }
@@ -421,7 +424,7 @@ DEVICE void promote(Sums& sums, const Sums& of_tile) {
 #endif
 #if PROMOTE == 2
 // Two tiles' sums take turns: one is added while the next tile is multiplied.
-template <class Issued>
+template <int BLOCKS, class Issued>
 DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<STAGES>& from, int tiles, int first,
                            const Issued& issued) {
   const StageTiles first_stage(pipeline.stages, first);
@@ -430,14 +433,14 @@ DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<
   const auto start = [&](Sums& of_tile) {
     pipeline.wait_full(from);
     wgmma_fence();
-    first_stage.after(from.stage * kStageBytes).template multiply<false>(of_tile);
+    first_stage.after(from.stage * kStageBytes).template multiply<false, BLOCKS>(of_tile);
     wgmma_commit();
     from.advance();
   };
   const auto finish = [&](const Sums& of_tile) {
     pipeline.arrive_empty(before);
     before.advance();
-    promote(sums, of_tile);
+    promote<BLOCKS>(sums, of_tile);
   };
   if (tiles == 0) return issued();
   start(even);
@@ -465,7 +468,7 @@ DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<
   }
 }
 #elif PROMOTE
-template <class Issued>
+template <int BLOCKS, class Issued>
 DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<STAGES>& from, int tiles, int first,
                            const Issued& issued) {
   const StageTiles first_stage(pipeline.stages, first);
@@ -473,18 +476,18 @@ DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<
     Sums of_tile;
     pipeline.wait_full(from);
     wgmma_fence();
-    first_stage.after(from.stage * kStageBytes).template multiply<false>(of_tile);  //@ wgmma-promote-multiply
+    first_stage.after(from.stage * kStageBytes).template multiply<false, BLOCKS>(of_tile);  //@ wgmma-promote-multiply
     wgmma_commit();
     if (t == tiles - 1) issued();
     wgmma_wait<0>(of_tile);  //@ wgmma-promote-wait
     pipeline.arrive_empty(from);
     from.advance();
-    promote(sums, of_tile);  //@ wgmma-promote
+    promote<BLOCKS>(sums, of_tile);  //@ wgmma-promote
   }
   if (tiles == 0) issued();
 }
 #else
-template <class Issued>
+template <int BLOCKS, class Issued>
 DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<STAGES>& from, int tiles, int first,
                            const Issued& issued) {
   StagePhase<STAGES> before = from;
@@ -493,7 +496,7 @@ DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<
     pipeline.wait_full(from);
     const StageTiles stage = first_stage.after(from.stage * kStageBytes);
     wgmma_fence();  //@ wgmma-fence
-    stage.multiply<true>(sums);
+    stage.multiply<true, BLOCKS>(sums);
     wgmma_commit();
     wgmma_wait<1>();  //@ wgmma-wait
     if (t > 0) {
@@ -507,3 +510,28 @@ DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<
   if (tiles > 0) pipeline.arrive_empty(before);
 }
 #endif
+
+#if GROUPED && !SWAP_AB
+// Hands the stages of one work item back, by a warpgroup none of whose rows the product has.
+DEVICE void pass_tiles(const TilePipeline& pipeline, StagePhase<STAGES>& from, int tiles) {
+  for (int t = 0; t < tiles; ++t) {
+    pipeline.wait_full(from);
+    pipeline.arrive_empty(from);
+    from.advance();
+  }
+}
+#endif
+
+// Calls each(BlockCount<count>()), for the number of blocks of 64 rows of the warpgroup that have rows: `count`, 1 to kBlocks.
+template <int COUNT_>
+struct BlockCount {
+  static constexpr int COUNT = COUNT_;
+};
+template <int COUNT = kBlocks, class Each>
+DEVICE void with_block_count([[maybe_unused]] int count, const Each& each) {
+#if GROUPED && !SWAP_AB
+  if constexpr (COUNT > 1)
+    if (count < COUNT) return with_block_count<COUNT - 1>(count, each);
+#endif
+  each(BlockCount<COUNT>());
+}

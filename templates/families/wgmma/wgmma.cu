@@ -56,13 +56,30 @@ DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, int bl
       continue;
     }
 #endif
+    const int first = PING_PONG ? 0 : nth * kBlocks;
+#if GROUPED && !SWAP_AB
+    const int rows = work.row_end - work.row - first * 64;  //@ wgmma-rows-of-warpgroup
+    if (rows <= 0) {
+#if PING_PONG
+      mbarrier_wait(turns + nth, phase);
+      phase ^= 1;  //@ wgmma-turn-passed
+#endif
+      pass_tiles(pipeline, from, work.tiles);  //@ wgmma-pass
+#if PING_PONG
+      // Not before: the next warpgroup waits for later phases of the stages, which have the parity of earlier ones.
+      mbarrier_arrive_warp(turns + (nth + 1) % CONSUMERS);  //@ wgmma-pass-turn
+#endif
+      continue;
+    }
+#else
+    constexpr int rows = kBlocks * 64;
+#endif
     Sums sums;
     clear(sums);
 #if PING_PONG
     mbarrier_wait(turns + nth, phase);  //@ wgmma-turn
     phase ^= 1;
 #endif
-    const int first = PING_PONG ? 0 : nth * kBlocks;
     Scalars scalars;
 #if OPERANDS_AHEAD
     AheadOperands ahead;
@@ -70,7 +87,7 @@ DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, int bl
 #else
     const WarpTile to = {args, scalars, work, first * 64 + first_row};
 #endif
-    multiply_tiles(sums, pipeline, from, work.tiles, first, [&] {
+    const auto issued = [&] {
       scalars = scalars_of(args);  // not before: registers are scarce in the main loop
 #if OPERANDS_AHEAD
       if (!work.shared()) ahead.load(to);
@@ -81,6 +98,9 @@ DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, int bl
 #if EPILOGUE == 2
       if (!work.shared()) load_first(to, buffers);
 #endif
+    };
+    with_block_count((rows + 63) / 64, [&](auto blocks) {
+      multiply_tiles<decltype(blocks)::COUNT>(sums, pipeline, from, work.tiles, first, issued);
     });
 #if STREAM_K
     if (work.shared()) {
