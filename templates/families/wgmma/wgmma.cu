@@ -30,6 +30,10 @@
 // Multiply-Accumulate Instructions"); the cooperative and ping-pong schedules are CUTLASS's.
 #include "families/wgmma/epilogue.cuh"
 
+// Whether the next item is looked up while the last instructions of a tile run. With PING_PONG another warpgroup multiplies
+// meanwhile, and there are no registers for both items.
+#define LOOKS_AHEAD (GROUPED && !PING_PONG)
+
 // Called by a whole warpgroup that multiplies. warp: warp_number().
 DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, int block, int warp, char* shared,
                      WorkItem work) {
@@ -49,6 +53,11 @@ DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, int bl
   Mbarrier* turns = turns_of(shared);
   int phase = 0, item = 0;
 #endif
+#if LOOKS_AHEAD
+  WorkItem next = work;
+  bool more = false;
+  const auto look_ahead = [&] { more = next.next(args, queue_of(args, shared), block); };
+#endif
   do {
 #if PING_PONG
     if (item++ % CONSUMERS != nth) {
@@ -60,6 +69,9 @@ DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, int bl
 #if GROUPED && !SWAP_AB
     const int rows = work.row_end - work.row - first * 64;  //@ wgmma-rows-of-warpgroup
     if (rows <= 0) {
+#if LOOKS_AHEAD
+      look_ahead();
+#endif
 #if PING_PONG
       mbarrier_wait(turns + nth, phase);
       phase ^= 1;  //@ wgmma-turn-passed
@@ -98,6 +110,9 @@ DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, int bl
 #if EPILOGUE == 2
       if (!work.shared()) load_first(to, buffers);
 #endif
+#if LOOKS_AHEAD
+      look_ahead();
+#endif
     };
     with_block_count((rows + 63) / 64, [&](auto blocks) {
       multiply_tiles<decltype(blocks)::COUNT>(sums, pipeline, from, work.tiles, first, issued);
@@ -117,7 +132,11 @@ DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, int bl
 #else
     store_registers(to, sums);
 #endif
+#if LOOKS_AHEAD
+  } while (more && (work = next, true));
+#else
   } while (work.next(args, queue_of(args, shared), block));
+#endif
 #if EPILOGUE == 2
   if (int(threadIdx.x) % 32 == 0) stores_read<0>();  //@ wgmma-last-stores
 #endif
