@@ -133,13 +133,16 @@ Round round_of(const Share& share, const Schedule& schedule, double resident,
   return round;
 }
 
-/// Cycles for which a persistent block's units wait for stores of C, where `resident` blocks share
-/// a multiprocessor and a round takes `round` cycles. The last tile's are part of block_cycles().
-double storing_cycles(const Schedule& schedule, double resident, double round) {
+/// Cycles for which a persistent block's units wait for the caller's epilogue and for stores of C,
+/// where `resident` blocks share a multiprocessor and a round takes `round` cycles. The last tile's
+/// are part of block_cycles().
+double storing_cycles(const Schedule& schedule, double resident, double round,
+                      const DeviceInfo& device) {
   if (!(schedule.tiles > 1)) return 0;
   const double meanwhile =
       schedule.overlapped * schedule.rounds * schedule.imbalance / schedule.tiles * round;
-  const double waited = schedule.tile_bytes / kStoredBytesPerCycle - meanwhile;
+  const double waited = schedule.tile_bytes / kStoredBytesPerCycle +
+                        schedule.tile_slots / device.fp32_lanes - meanwhile;
   return waited > 0 ? (schedule.tiles - 1) * waited / resident : 0;
 }
 
@@ -168,7 +171,7 @@ Need waves_of(const LaunchStep& step, const LaunchStep* before, const StepCost& 
   add(full, full_waves * rounds);
   const auto cycles = [&](const Round& round, double resident) {
     return block_cycles(step, resident) + rounds * round.need.amount +
-           storing_cycles(step.schedule, resident, round.need.amount);
+           storing_cycles(step.schedule, resident, round.need.amount, device);
   };
   Need all{full_waves * cycles(full, cost.resident_blocks), full.need.limit};
   if (!(rest > 0)) return all;

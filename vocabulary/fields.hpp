@@ -236,6 +236,7 @@ void fields(Visit& visit, Some<Schedule> auto& x) {
   visit("working", x.working);
   visit("tiles", x.tiles);
   visit("tile_bytes", x.tile_bytes);
+  visit("tile_slots", x.tile_slots);
   visit("overlapped", x.overlapped);
 }
 

@@ -102,6 +102,7 @@ struct Schedule {
   double working = 1;       ///< share of a block's warps that multiply
   double tiles = 1;         ///< of C, of the busiest block, which stores each before the next one
   double tile_bytes = 0;    ///< of C or of partial sums, that a block stores of a tile
+  double tile_slots = 0;    ///< instructions of the caller's epilogue for a tile, of all threads
   double overlapped = 0;    ///< tiles that other warps multiply while one is stored
   auto operator<=>(const Schedule&) const = default;
 };

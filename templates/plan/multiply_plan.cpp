@@ -24,6 +24,54 @@ constexpr double kPerExchange = 18;
 constexpr double kPassBytes = 128;
 constexpr double kWarpThreads = 32;
 
+/// Instructions of one operator, about: those of kernels with it and without on an H100, whose
+/// units for special functions take as long as four others (h100_epilogues.json).
+double instructions_of(const EpilogueNode& node, const EpilogueForm& form) {
+  using Op = EpilogueOp;
+  switch (node.op) {
+    case Op::sum_of_products:
+    case Op::number:
+      return 0;
+    case Op::operand: {
+      const EpilogueOver over = form.operands[node.slot].over;
+      return over == EpilogueOver::elements ? 14 : (over == EpilogueOver::all ? 0 : 3);
+    }
+    case Op::minimum:
+    case Op::maximum:
+    case Op::relu:
+      return 2;
+    case Op::divide:
+    case Op::square_root:
+    case Op::reciprocal_root:
+    case Op::exponential:
+    case Op::logarithm:
+      return 10;
+    case Op::sigmoid:
+    case Op::silu:
+      return 20;
+    case Op::gelu:
+    case Op::error_function:
+      return 24;
+    case Op::hyperbolic_tangent:
+    case Op::gelu_tanh:
+      return 36;
+    default:
+      return 1;
+  }
+}
+
+/// Of the epilogue, for one result.
+double epilogue_instructions(const Problem& problem) {
+  constexpr double per_written = 10;
+  if (!problem.epilogue) return 0;
+  const EpilogueForm& form = *problem.epilogue;
+  double sum = 0;
+  for (const EpilogueNode& node : form.nodes) sum += instructions_of(node, form);
+  for (const EpilogueSlot& slot : form.operands)
+    if (slot.use != EpilogueUse::read) sum += per_written;
+  return sum;
+}
+
 double threads_of(const LaunchStep& step) {
   return static_cast<double>(volume(step.grid)) * static_cast<double>(volume(step.block));
 }
@@ -46,6 +94,8 @@ void state_multiply_work(LaunchStep& step, const Problem& problem, const Multipl
   schedule.overlapped = thread.overlapped;
   schedule.tile_bytes = double(shape.tile_m) * shape.tile_n *
                         bytes_of(shape.splits > 1 ? problem.accumulator : problem.c.type);
+  const double of_result = shape.splits > 1 ? 0 : epilogue_instructions(problem);
+  schedule.tile_slots = of_result * shape.tile_m * shape.tile_n;
 
   Work& work = step.work;
   work.flops = flops_of(problem);
@@ -69,7 +119,8 @@ void state_multiply_work(LaunchStep& step, const Problem& problem, const Multipl
       thread_tiles * (thread.steps * thread.shared_loads +
                       kPerGlobalAccess * (thread.global_loads + thread.shared_stores) +
                       thread.pass_instructions * thread.steps / thread.unrolled) +
-      threads_of(step) * (kPerResult * thread.result_stores + kPerExchange * thread.exchanged);
+      threads_of(step) * (kPerResult * thread.result_stores + kPerExchange * thread.exchanged) +
+      of_result * results;
 }
 
 /// Adds the tensor maps of shape.maps, of A and B as the multiply step reads them, of C, and of
