@@ -118,30 +118,11 @@ Validator::Validator(Device& device, Stream stream, std::shared_ptr<const Refere
 void Validator::use_spare(std::int64_t bytes) {
   if (!only_c(reference_->problem())) return;
   if (!device_.known_equal(scalars_.data(), scalars_.data(), scalars_.bytes(), stream_)) return;
-  const auto copy_of = [&](const DeviceMatrix& matrix) {
-    const std::int64_t needed = matrix.placement().bytes;
-    if (needed > bytes) return DeviceBuffer();
-    bytes -= needed;
-    return DeviceBuffer(device_, needed);
-  };
-  try {
-    for (Inputs& inputs : inputs_) {
-      inputs.a_kept = copy_of(inputs.a);
-      inputs.b_kept = copy_of(inputs.b);
-    }
-    known_.emplace(device_, runs_.size(), bytes);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::out_of_memory) throw;
-    give_back_spare();
-  }
+  known_.emplace(device_, runs_.size(), bytes);
 }
 
 bool Validator::give_back_spare() {
   const bool any = known_.has_value();
-  for (Inputs& inputs : inputs_) {
-    inputs.a_kept = DeviceBuffer();
-    inputs.b_kept = DeviceBuffer();
-  }
   known_.reset();
   return any;
 }
@@ -178,21 +159,24 @@ void Validator::load(DataSet set) {
 }
 
 void Validator::upload_inputs(DataSet set) {
-  staging_.upload(stream_, inputs(set).a, reference_->data(set, DataOf::a));
-  staging_.upload(stream_, inputs(set).b, reference_->data(set, DataOf::b));
-  keep(inputs(set).a, inputs(set).a_kept);
-  keep(inputs(set).b, inputs(set).b_kept);
+  Inputs& to = inputs(set);
+  staging_.upload(stream_, to.a, reference_->data(set, DataOf::a));
+  staging_.upload(stream_, to.b, reference_->data(set, DataOf::b));
+  to.a_sum = checksum_of(to.a);
+  to.b_sum = checksum_of(to.b);
 }
 
-void Validator::keep(const DeviceMatrix& matrix, const DeviceBuffer& kept) {
-  if (!kept.data()) return;
-  device_.copy_on_device(kept.data(), matrix.allocation(), kept.bytes(), stream_);
-  device_.synchronize(stream_);
-}
-
-bool Validator::is_as_kept(const DeviceMatrix& matrix, const DeviceBuffer& kept) {
-  return kept.data() &&
-         device_.known_equal(matrix.allocation(), kept.data(), kept.bytes(), copies_.get());
+// Of the whole allocation; none where the device has no checksums.
+std::optional<std::uint64_t> Validator::checksum_of(const DeviceMatrix& matrix) {
+  if (!sum_.data()) sum_ = DeviceBuffer(device_, sizeof(std::uint64_t));
+  device_.clear(sum_.data(), sum_.bytes(), copies_.get());
+  if (!device_.add_checksum(matrix.allocation(), matrix.placement().bytes, sum_.data(),
+                            copies_.get()))
+    return std::nullopt;
+  std::uint64_t sum = 0;
+  device_.copy_to_host(&sum, sum_.data(), sizeof sum, copies_.get());
+  device_.synchronize(copies_.get());
+  return sum;
 }
 
 // What an epilogue writes holds canaries. C holds canaries where beta is 0, otherwise C0; its
@@ -324,10 +308,12 @@ bool Validator::compare_operands(const Run& run, const ExtraOperands& operands,
 
 bool Validator::inputs_unchanged(DataSet set, Verdict& verdict) {
   const Inputs& in = inputs(set);
-  const bool a = is_as_kept(in.a, in.a_kept) ||
-                 staging_.unchanged(copies_.get(), in.a, reference_->data(set, DataOf::a));
-  const bool b = is_as_kept(in.b, in.b_kept) ||
-                 staging_.unchanged(copies_.get(), in.b, reference_->data(set, DataOf::b));
+  const auto unchanged = [&](const DeviceMatrix& matrix, const std::optional<std::uint64_t>& sum,
+                             DataOf of) {
+    return (sum && checksum_of(matrix) == sum) ||
+           staging_.unchanged(copies_.get(), matrix, reference_->data(set, of));
+  };
+  const bool a = unchanged(in.a, in.a_sum, DataOf::a), b = unchanged(in.b, in.b_sum, DataOf::b);
   if (a && b) return true;
   verdict.outcome = Outcome::wrong_result;
   verdict.detail = std::string("changed its input ") + (a ? "B" : "A");
