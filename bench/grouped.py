@@ -36,11 +36,12 @@ def rows_of(distribution, groups, rows):
 
 
 def tune(options, groups, rows, n, k, distribution):
+    budget = options.budget + 6e-9 * groups * n * k  # making and checking B takes some 3 s a gigabyte
     command = [options.autotune, "tune", "--device", "0", "--dtype", "bf16", "--layout", "nt", "--groups", str(groups), "--distribution",
-               distribution, "--sizes", f"{rows}x{n}x{k}", "--budget", f"{options.budget}s", "--db", options.db, "--json", "-q"]
+               distribution, "--sizes", f"{rows}x{n}x{k}", "--budget", f"{budget:.1f}s", "--db", options.db, "--json", "-q"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
-        sys.exit(done.stderr)
+        sys.exit(done.stderr or done.stdout)
 
 
 def gpu_us(torch, calls, rounds=9, least_us=3e3):
@@ -129,12 +130,13 @@ def geometric_mean(values):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--db", required=True, help="the database of the searches")
-    parser.add_argument("--budget", type=float, default=8, help="seconds of a search; 0: none, what is stored serves")
+    parser.add_argument("--budget", type=float, default=8, help="seconds of a search, and 3 for each gigabyte of B; 0: none, what is stored serves")
     parser.add_argument("--autotune", default=os.environ.get("TILEWISE_AUTOTUNE", "autotune"))
     parser.add_argument("--groups", default=CASES)
     parser.add_argument("--rows", default=ROWS)
     parser.add_argument("--sizes", default=SIZES, help="NxK, with commas")
     parser.add_argument("--distributions", default="even,zipf,one_hot")
+    parser.add_argument("--part", default="1/1", help="2/3: every third case from the second on, for several GPUs")
     options = parser.parse_args()
     import torch
 
@@ -142,6 +144,8 @@ def main():
 
     cases = [(int(g), int(m), *map(int, size.split("x")), d) for g in options.groups.split(",") for m in options.rows.split(",")
              for size in options.sizes.split(",") for d in options.distributions.split(",")]
+    part, parts = map(int, options.part.split("/"))
+    cases = cases[part - 1::parts]
     if options.budget > 0:
         for case in cases:
             tune(options, *case)
