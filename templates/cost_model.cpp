@@ -173,7 +173,9 @@ Need waves_of(const LaunchStep& step, const LaunchStep* before, const StepCost& 
     return block_cycles(step, resident) + rounds * round.need.amount +
            storing_cycles(step.schedule, resident, round.need.amount, device);
   };
-  Need all{full_waves * cycles(full, cost.resident_blocks), full.need.limit};
+  // Nothing is multiplied meanwhile.
+  const double last_epilogue = step.schedule.tile_slots / device.fp32_lanes;
+  Need all{full_waves * cycles(full, cost.resident_blocks) + last_epilogue, full.need.limit};
   if (!(rest > 0)) return all;
   // In the last wave multiprocessors have fewer blocks, which run faster.
   const double fewer =

@@ -385,8 +385,9 @@ LaunchStep MultiplyPlan::reduce_step() const {
   if (rows > 1)
     step.shared_bytes =
         static_cast<std::uint32_t>(ReduceLayout::kThreads * bytes_of(problem.accumulator));
-  state_reduce_work(step, problem, double(problem.m) * double(problem.n) * double(problem.batch),
-                    splits, rows);
+  const double results = double(problem.m) * double(problem.n) * double(problem.batch);
+  state_reduce_work(step, problem, results, splits, rows);
+  step.work.instructions += results * epilogue_instructions(problem);
   return step;
 }
 
