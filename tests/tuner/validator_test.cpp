@@ -230,6 +230,7 @@ TEST(TypedValidator, WhatWasRightBeforeIsRecognisedOnTheDevice) {
   for (const ProductKind& kind : product_kinds()) {
     Bench bench(aligned(make_problem(kind, 19, 23, 31, 3, Layout::nt)), true, kPlenty);
     const auto right = [&](const Call& call) { multiply_here(bench.problem, call); };
+    bench.device.downloaded_bytes = 0;
     const Verdict first = bench.validate(right);
     EXPECT_GT(bench.device.downloaded_bytes, checksum_bytes(bench.problem));
     bench.device.downloaded_bytes = 0;

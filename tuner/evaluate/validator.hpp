@@ -49,7 +49,8 @@ class Validator {
   /// validate(). Adds the number of launches to `launches`.
   Verdict observe(const Enqueue& enqueue, double seconds, std::int64_t& launches);
 
-  /// Frees the memory of `spare_bytes`; true if there was any. Later comparisons run on the host.
+  /// Frees the memory of `spare_bytes`; true if there was any. Later results are compared on the
+  /// host.
   bool give_back_spare();
 
   /// A call on the bounded data, for timing when memory allows no other buffers.
