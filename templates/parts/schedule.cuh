@@ -7,6 +7,9 @@
 #ifndef SPLIT
 #define SPLIT 0
 #endif
+#ifndef INTERLEAVE
+#define INTERLEAVE 0
+#endif
 
 // The tile of C with number `index`. The tile order has groups of GROUP_M tile rows, and goes down each column of a group
 // before the next column: blocks that run at the same time share operand tiles in L2. The grid is one-dimensional, since
@@ -17,6 +20,7 @@ struct Tile {
   int batch = 0;  // the product's number
 #if GROUPED
   Int64 row_end = 0;  // of the product's rows
+  bool only_row = false;  // of tiles, of the product: its B is read once
 #endif
 
   // Whether there is a tile: with GROUPED the number of blocks is that of the most tiles.
@@ -106,7 +110,8 @@ DEVICE Tile tile_of_group(const MultiplyArgs& args, const GroupRows& rows, unsig
   const unsigned tiles_m = (static_cast<unsigned>(rows.end - rows.begin) + tile_m - 1) / tile_m;
   const TilePlace place =
       tile_place(tiles_m, args.order.tiles_n, args.order.group_m, index - rows.tiles_before * args.order.tiles_n);
-  return {rows.begin + static_cast<Int64>(place.row) * tile_m, static_cast<Int64>(place.column) * tile_n, 0, rows.group, rows.end};
+  return {rows.begin + static_cast<Int64>(place.row) * tile_m, static_cast<Int64>(place.column) * tile_n, 0, rows.group, rows.end,
+          tiles_m == 1};
 }
 #endif
 
@@ -187,9 +192,21 @@ struct WorkQueue {
         items(of_groups.all() * of.order.tiles_n),
         table(of_groups) {}
   DEVICE_MEMBER Tile tile(unsigned index) const {
+#if INTERLEAVE
+    index = interleaved(index);
+#endif
     const GroupRows rows = table.group_of(args.order.by_tiles_of_product.quotient(index));
     return tile_of_group(args, rows, index, TileM, TileN);
   }
+#if INTERLEAVE
+  // The items as two halves, one of each in turn: items of products of few rows wait for memory while items of others
+  // multiply. Each cluster takes items from both halves in turn, too.
+  DEVICE_MEMBER unsigned interleaved(unsigned index) const {
+    if (items % 2 == 1 && index == items - 1) return index;
+    const unsigned turn = step % 2 == 0 ? index + index / step : index;
+    return (turn % 2 == 0 ? 0 : items / 2) + index / 2;  //@ schedule-interleaved
+  }
+#endif
 #else
   // batch: the number of products.
   DEVICE_MEMBER WorkQueue(const MultiplyArgs& of, int batch)

@@ -76,3 +76,16 @@ DEVICE void load_tile_to(unsigned blocks, void* to, const TensorMap& map, int x,
       : "memory");
 #endif
 }
+// The same with a cache_policy().
+DEVICE void load_tile_to(unsigned blocks, void* to, const TensorMap& map, int x, int y, int z, Mbarrier* barrier,
+                         [[maybe_unused]] CachePolicy policy, SourceLine at = source_line()) {
+#ifdef TILEWISE_HOST
+  tilewise_host::load_tile_to(blocks, to, 3, &map, x, y, z, barrier, at);
+#else
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint "
+      "[%0], [%1, {%2, %3, %4}], [%5], %6, %7;" ::"r"(shared_address(to)),
+      "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(barrier)), "h"(static_cast<unsigned short>(blocks)), "l"(policy)
+      : "memory");
+#endif
+}

@@ -54,6 +54,32 @@ DEVICE void load_tile(void* to, const TensorMap& map, int x, int y, int z, Mbarr
 #endif
 }
 
+// What the L2 keeps of a copy: as usual, or it makes room for others first.
+typedef unsigned long long CachePolicy;
+DEVICE CachePolicy cache_policy([[maybe_unused]] bool read_once) {
+#ifdef TILEWISE_HOST
+  return 0;
+#else
+  CachePolicy usual, once;
+  asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(usual));
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(once));
+  return read_once ? once : usual;
+#endif
+}
+// load_tile() of a batch with a policy.
+DEVICE void load_tile(void* to, const TensorMap& map, int x, int y, int z, Mbarrier* barrier,
+                      [[maybe_unused]] CachePolicy policy, SourceLine at = source_line()) {
+#ifdef TILEWISE_HOST
+  tilewise_host::load_tile(to, 3, &map, x, y, z, barrier, at);
+#else
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+      "[%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(shared_address(to)),
+      "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(barrier)), "l"(policy)
+      : "memory");
+#endif
+}
+
 // Fetches the map from memory, so that the first copy by it waits less. Called by one thread.
 DEVICE void prefetch_map([[maybe_unused]] const TensorMap& map) {
 #ifndef TILEWISE_HOST

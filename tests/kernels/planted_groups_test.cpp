@@ -71,6 +71,13 @@ TEST(PlantedGroups, TurnsOfWarpgroupsWithoutRows) {
                {too_early});
 }
 
+// Tiles are taken from both halves of the list in turn.
+TEST(PlantedGroups, ATileThatIsTakenTwice) {
+  const Subject subject = wgmma(TILEWISE_CHECK_PLAIN, kRows);
+  expect_found(subject, changed("schedule-interleaved"_marker, ": items / 2", ": items / 2 - 1"),
+               {kWrong});
+}
+
 // Warps that read the table before it is made.
 TEST(PlantedGroups, ATableThatIsNotWaitedFor) {
   const Subject cluster =

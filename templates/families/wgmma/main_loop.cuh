@@ -27,7 +27,7 @@ struct Operand {
   // m or n are in the matrix, and boxes and panels outside of it are not copied. product: of the batch.
   template <bool SKIP>
   static DEVICE_MEMBER void issue_load(char* tile, const TensorMap& map, int at, int k, [[maybe_unused]] int inside,
-                                       int nth, unsigned to_blocks, Mbarrier* full, int product) {
+                                       int nth, unsigned to_blocks, Mbarrier* full, int product, CachePolicy policy = 0) {
     constexpr Layout LAYOUT = SKIP ? kSkipping : kTile;
     const int first = nth * kTile.share_rows();
     UNROLL_ALL
@@ -39,15 +39,20 @@ struct Operand {
         if (SKIP && (ALONG_K ? y : column) >= inside) break;  //@ wgmma-skip
         char* to = tile + p * kTile.panel_bytes() + y * kTile.width();
         if constexpr (ALONG_K)
-          copy(to, map, k + column, at + y, to_blocks, full, product);
+          copy(to, map, k + column, at + y, to_blocks, full, product, policy);
         else
-          copy(to, map, at + column, k + y, to_blocks, full, product);
+          copy(to, map, at + column, k + y, to_blocks, full, product, policy);
       }
     }
   }
   static DEVICE_MEMBER void copy(char* to, const TensorMap& map, int x, int y, [[maybe_unused]] unsigned to_blocks,
-                                 Mbarrier* full, [[maybe_unused]] int product) {
-#if BATCHED
+                                 Mbarrier* full, [[maybe_unused]] int product, [[maybe_unused]] CachePolicy policy) {
+#if INTERLEAVE
+    if constexpr (SHARERS > 1)
+      load_tile_to(to_blocks, to, map, x, y, product, full, policy);
+    else
+      load_tile(to, map, x, y, product, full, policy);
+#elif BATCHED
     if constexpr (SHARERS > 1)
       load_tile_to(to_blocks, to, map, x, y, product, full);
     else
@@ -167,6 +172,7 @@ struct WorkItem {
   int k_begin, tiles;
 #if GROUPED
   int row_end;  // of the product's rows
+  bool only_row;  // of tiles, of the product
 #endif
 #if GROUPED_DEPTH
   int k_end;  // of the product's steps
@@ -209,6 +215,7 @@ struct WorkItem {
     product = tile.batch;
 #if GROUPED
     row_end = static_cast<int>(tile.row_end);
+    only_row = tile.only_row;
 #endif
     k_begin = static_cast<int>(begin) * TILE_K;
     tiles = end > begin ? static_cast<int>(end - begin) : 0;
@@ -314,6 +321,11 @@ DEVICE void copy_tiles(const WgmmaArgs& args, TilePipeline& pipeline, const Queu
     const int bytes = SKIP ? ELEMENT_PARTS * (Left::kSkipping.copied_bytes(SWAP_AB ? columns : rows) +
                                               Right::kSkipping.copied_bytes(SWAP_AB ? rows : columns))
                            : kStageBytes;
+#if INTERLEAVE
+    const CachePolicy of_policy = cache_policy(work.only_row), usual = cache_policy(false);
+#else
+    constexpr CachePolicy of_policy = 0, usual = 0;
+#endif
     for (int t = 0; t < work.tiles; ++t) {
       Mbarrier* full = pipeline.full + to.stage;
       char* stage = pipeline.stages + to.stage * kStageBytes;
@@ -334,11 +346,11 @@ DEVICE void copy_tiles(const WgmmaArgs& args, TilePipeline& pipeline, const Queu
         const int row = work.row + (part ? static_cast<int>(args.rows()) : 0);
         const int column = work.column + (part ? static_cast<int>(args.columns()) : 0);  //@ wgmma-small-part
 #if SWAP_AB
-        Left::issue_load<SKIP>(left, args.b_map, column, k, columns, in_column, same_column, full, of_b);
-        Right::issue_load<SKIP>(right, args.a_map, row, k, rows, in_row, same_row, full, of_a);
+        Left::issue_load<SKIP>(left, args.b_map, column, k, columns, in_column, same_column, full, of_b, of_policy);
+        Right::issue_load<SKIP>(right, args.a_map, row, k, rows, in_row, same_row, full, of_a, usual);
 #else
-        Left::issue_load<SKIP>(left, args.a_map, row, k, rows, in_row, same_row, full, of_a);
-        Right::issue_load<SKIP>(right, args.b_map, column, k, columns, in_column, same_column, full, of_b);
+        Left::issue_load<SKIP>(left, args.a_map, row, k, rows, in_row, same_row, full, of_a, usual);
+        Right::issue_load<SKIP>(right, args.b_map, column, k, columns, in_column, same_column, full, of_b, of_policy);
 #endif
       }
 #if GROUPED_DEPTH
