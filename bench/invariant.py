@@ -173,7 +173,7 @@ def main():
                 row["times"].append({"m": m, **{name: gpu_us(torch, call, options.rounds, calls=20)
                                                 for name, call in candidates.items()}})
             pairs.append(row)
-            print(f"{dtype} {pair}: {order}, {wrong} of {options.products} differ", file=sys.stderr)
+            print(json.dumps(row), file=sys.stderr)  # what is known after an interrupt
     blocks = {dtype: logits_that_differ(torch, tilewise, {"bf16": torch.bfloat16, "f16": torch.float16}[dtype])
               for dtype in options.types.split(",")}
     print(json.dumps({"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "budget": options.budget, "pairs": pairs,
