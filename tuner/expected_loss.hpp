@@ -16,4 +16,9 @@ double expected_loss(const Problem& problem, const Resolver& stored, const Corre
                      const DeviceInfo& device, const std::vector<const KernelTemplate*>& templates,
                      const Subspace& subspace);
 
+/// The expected seconds of the best candidate that the descent finds; 0 where the cost model has no
+/// estimate, or no candidate is valid. corrections: null: those of the cost model alone. As above.
+double expected_seconds(const Problem& problem, const Corrections* corrections,
+                        const DeviceInfo& device);
+
 }  // namespace tilewise

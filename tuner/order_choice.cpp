@@ -32,6 +32,7 @@ std::vector<SumOrder> candidate_orders(const Problem& key, const std::vector<Wei
   for (const int parts : {2, 4, 8, 16}) {
     SumOrder order =
         in_parts(orders[0], key, static_cast<int>(kPartTileBytes / bytes_of(key.a.type)), parts);
+    order.rows = 1;  // so that a block can add all parts itself
     if (order.part < kLeastPart || tiles * (parts / 2) >= device.multiprocessors) break;
     orders.push_back(order);
   }
@@ -68,15 +69,30 @@ std::vector<WeightedM> probes_of(std::vector<WeightedM> sizes) {
   return probes;
 }
 
+bool lacks_time(const std::vector<ProbedOrder>& orders, std::size_t probe) {
+  return std::any_of(orders.begin(), orders.end(),
+                     [&](const ProbedOrder& order) { return !(order.us[probe] > 0); });
+}
+
 std::size_t best_order(std::vector<ProbedOrder>& orders, const std::vector<WeightedM>& probes) {
+  const auto is_expected = [&](std::size_t probe) {
+    return lacks_time(orders, probe) &&
+           std::all_of(orders.begin(), orders.end(), [&](const ProbedOrder& order) {
+             return probe < order.expected_us.size() && order.expected_us[probe] > 0;
+           });
+  };
   for (ProbedOrder& order : orders) {
     double sum = 0, weights = 0;
     for (std::size_t i = 0; i < probes.size(); ++i) {
+      const bool expected = is_expected(i);
+      const auto time_of = [&](const ProbedOrder& of) {
+        return expected ? of.expected_us[i] : of.us[i];
+      };
       double fastest = std::numeric_limits<double>::infinity();
       for (const ProbedOrder& other : orders)
-        if (other.us[i] > 0) fastest = std::min(fastest, other.us[i]);
-      sum += probes[i].weight * (order.us[i] > 0 ? std::log(order.us[i] / fastest)
-                                                 : std::numeric_limits<double>::infinity());
+        if (time_of(other) > 0) fastest = std::min(fastest, time_of(other));
+      sum += probes[i].weight * (time_of(order) > 0 ? std::log(time_of(order) / fastest)
+                                                    : std::numeric_limits<double>::infinity());
       weights += probes[i].weight;
     }
     order.loss = std::exp(sum / weights);

@@ -30,13 +30,18 @@ std::vector<WeightedM> probes_of(std::vector<WeightedM> sizes);
 /// An order with its times at the probes.
 struct ProbedOrder {
   SumOrder order;
-  std::vector<double> us;  ///< 0: no kernel was found
+  std::vector<double> us;           ///< 0: no kernel was found in the time
+  std::vector<double> expected_us;  ///< by the cost model; 0 or empty: not known
   /// Weighted geometric mean of the times over the fastest order's at each probe; infinity if a
   /// time is missing.
   double loss = 0;
 };
 
-/// Sets `loss`. Returns the place of the order with the least loss, of equal ones the first.
+/// Whether an order was not measured at the probe. The times that were are not compared then.
+bool lacks_time(const std::vector<ProbedOrder>& orders, std::size_t probe);
+
+/// Sets `loss`, by expected times at the probes where a time is missing. Returns the place of the
+/// order with the least loss, of equal ones the first.
 std::size_t best_order(std::vector<ProbedOrder>& orders, const std::vector<WeightedM>& probes);
 
 }  // namespace tilewise

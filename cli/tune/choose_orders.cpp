@@ -6,6 +6,9 @@
 
 #include "cli/common/signals.hpp"
 #include "matmul/kept_orders.hpp"
+#include "matmul/stored_corrections.hpp"
+#include "templates/cost_model.hpp"
+#include "tuner/expected_loss.hpp"
 #include "tuner/search/search_memory.hpp"
 #include "vocabulary/decimal.hpp"
 #include "vocabulary/problem_text.hpp"
@@ -59,6 +62,25 @@ Task probing_task(const Task& task, const std::map<Problem, Group>& groups,
   return probing;
 }
 
+/// Adds the times that the cost model expects at the probes at which an order was not measured, as
+/// where the reference of a large product takes longer than the search.
+void add_expected(ChosenOrder& choice, const Problem& of, const Database& database,
+                  const DeviceInfo& device) {
+  for (std::size_t i = 0; i < choice.probes.size(); ++i) {
+    if (!lacks_time(choice.measured, i)) continue;
+    for (ProbedOrder& measured : choice.measured) {
+      Problem problem = of;
+      problem.m = choice.probes[i].m;
+      set_alignment(problem, natural_alignment(problem));
+      problem.order = interned(measured.order);
+      const auto corrections = own_or_shipped_corrections(database, problem, device);
+      measured.expected_us.resize(choice.probes.size());
+      measured.expected_us[i] =
+          1e6 * expected_seconds(problem, corrections ? &*corrections : nullptr, device);
+    }
+  }
+}
+
 double time_of(const std::vector<Tuned>& results, const Problem& problem) {
   for (const Tuned& tuned : results)
     if (tuned.problem == problem && tuned.result.winner && tuned.result.winner->record.measurement)
@@ -85,7 +107,7 @@ std::vector<ChosenOrder> choose_orders(std::vector<Task>& tasks, Database& datab
       ChosenOrder choice{key, gpu, "", {}, {}};
       const std::vector<SumOrder> orders = candidate_orders(key, group.sizes, info);
       if (orders.size() > 1) choice.probes = probes_of(group.sizes);
-      for (const SumOrder& order : orders) choice.measured.push_back({order, {}, 0});
+      for (const SumOrder& order : orders) choice.measured.push_back({order, {}, {}, 0});
       choices.push_back(std::move(choice));
     }
     const Task probing = probing_task(task, groups, choices, share);
@@ -103,6 +125,7 @@ std::vector<ChosenOrder> choose_orders(std::vector<Task>& tasks, Database& datab
       for (ProbedOrder& measured : choice.measured)
         for (std::size_t i = 0; i < choice.probes.size(); ++i)
           measured.us.push_back(time_of(results, probing.problems[next++]));
+      if (can_estimate(info)) add_expected(choice, groups.at(choice.key).of, database, info);
       const std::size_t best =
           choice.probes.empty() ? 0 : best_order(choice.measured, choice.probes);
       choice.order = to_string(choice.measured[best].order);
@@ -154,8 +177,11 @@ Json orders_json(const std::vector<ChosenOrder>& chosen) {
     if (!choice.probes.empty())
       for (const ProbedOrder& one : choice.measured) {
         Json times = Json::array();
-        for (std::size_t i = 0; i < choice.probes.size(); ++i)
+        for (std::size_t i = 0; i < choice.probes.size(); ++i) {
           times.push_back({{"m", choice.probes[i].m}, {"us", one.us[i]}});
+          if (i < one.expected_us.size() && one.expected_us[i] > 0)
+            times.back()["expected_us"] = one.expected_us[i];
+        }
         measured.push_back({{"order", to_string(one.order)},
                             {"loss", positive_or_null(one.loss)},
                             {"times", times}});

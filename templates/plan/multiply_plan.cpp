@@ -361,7 +361,7 @@ LaunchStep MultiplyPlan::reduce_step() const {
   const int splits = shape_.splits;
   LaunchStep step;
   step.role = StepRole::reduce;
-  const int rows = reduce_rows(splits);
+  const int rows = reduce_rows(problem, splits);
   const ReduceLayout layout{rows};
   step.kernel = {"reduce.cu", "reduce", {{"ROWS", rows}}};
   add_types(step.kernel, problem);

@@ -10,7 +10,10 @@ SumOrder chain_of(const Problem& problem) {
   return order;
 }
 
-int reduce_rows(int parts) { return parts >= 32 ? 8 : (parts >= 8 ? 4 : 1); }
+int reduce_rows(const Problem& problem, int parts) {
+  if (problem.order && problem.order->part > 0) return problem.order->rows;
+  return parts >= 32 ? 8 : (parts >= 8 ? 4 : 1);
+}
 
 SumOrder in_slices(SumOrder order, int tile_k, int slices) {
   if (order.arithmetic == SumOrder::Arithmetic::exact || slices == 1) return order;
@@ -25,7 +28,7 @@ SumOrder in_parts(SumOrder order, const Problem& problem, int tile_k, int parts)
       ceil_div(ceil_div(problem.k, std::int64_t{tile_k}), std::int64_t{parts}) * tile_k;
   if (part >= problem.k) return order;
   order.part = part;
-  order.rows = reduce_rows(parts);
+  order.rows = reduce_rows(problem, parts);
   return order;
 }
 

@@ -14,7 +14,8 @@ SumOrder in_slices(SumOrder order, int tile_k, int slices);
 /// The order with k cut into so many parts of whole tiles, as MultiplyPlan cuts it.
 SumOrder in_parts(SumOrder order, const Problem& problem, int tile_k, int parts);
 
-/// The rows of the reduce step that adds so many parts.
-int reduce_rows(int parts);
+/// The rows of the reduce step that adds so many parts: those of the problem's order, if it has
+/// parts.
+int reduce_rows(const Problem& problem, int parts);
 
 }  // namespace tilewise

@@ -44,6 +44,14 @@ void add_typical(Problem problem, const KernelTemplate& kernel, const DeviceInfo
   if (problem.grouping == Grouping::rows && layout_of(problem) == Layout::tn)
     problem.grouping = Grouping::depth;
   if (rows_begin_anywhere(problem)) problem.a.alignment = bytes_of(problem.a.type);
+  // Some with an order in parts of k, which a block of wgmma may add itself.
+  if (kernel.name == "wgmma" && problems.size() % 5 == 4 && !is_grouped(problem)) {
+    SumOrder order = default_order(problem, device);
+    if (order.arithmetic == SumOrder::Arithmetic::tensor) {
+      order.part = 256 / bytes_of(problem.a.type);
+      problem.order = interned(order);
+    }
+  }
   if (!kernel.supports(problem, device)) return;
   if (std::max({problem.m, problem.n, problem.k}) > kSmallSizes[0].m) {
     problems.push_back(problem);
@@ -137,6 +145,7 @@ std::vector<Case> only_cases(const Options& options, const DeviceInfo& device) {
     set_grouping(problem, options.grouped);
     if (rows_begin_anywhere(problem)) problem.a.alignment = bytes_of(problem.a.type);
     if (!options.epilogue.empty()) set_epilogue(problem, Epilogue(options.epilogue));
+    if (!options.order.empty()) problem.order = interned(parse_sum_order(options.order));
     Configuration configuration = kernel.default_configuration(problem, device);
     for (const auto& [parameter, value] : given.values()) configuration.set(parameter, value);
     std::string why = rejection(kernel, problem, configuration, device);
@@ -176,7 +185,8 @@ void bad_usage(const std::string& what) {
          "  --template NAME        only its share of the cases\n"
          "  --cases N              cases in all, or of the one template\n"
          "  --only CANDIDATE       'tiled 16x16 ...' or 'tiled {\"TILE\":8}'\n"
-         "  --layout nn|nt|tn|tt, --types A C MATH, --batch N, --grouped 'rows even'   of --only\n"
+         "  --layout nn|nt|tn|tt, --types A C MATH, --batch N, --grouped 'rows even',\n"
+         "  --order tensor16+parts128   of --only\n"
          "  --epilogue TEXT        of every case; else some have one\n"
          "  --device host:sm_90a|gpu, --seed N, --jobs N, --longest SECONDS\n"
          "  --mutate MARKER CODE, --mutate-in MARKER FROM TO    plant a mistake\n"
@@ -223,6 +233,8 @@ Options parse_options(int argc, char** argv) {
       options.batch = static_cast<std::int64_t>(number(value()));
     else if (name == "--grouped")
       options.grouped = value();
+    else if (name == "--order")
+      options.order = value();
     else if (name == "--epilogue")
       options.epilogue = value();
     else if (name == "--layout")

@@ -42,6 +42,7 @@ struct Options {
   const ProductKind* kind = nullptr;  ///< null: strict f32
   std::int64_t batch = 1;
   std::string grouped;   ///< grouping_text() of --only
+  std::string order;     ///< of --only; empty: any
   std::string epilogue;  ///< of every case; empty: kEpilogue of each fourth
   std::vector<Mutation> mutations;
 };

@@ -3,8 +3,8 @@
 // three times: plain, with AddressSanitizer (and bounds, alignment), with ThreadSanitizer.
 //   check_kernels [--cases N] [--seed N] [--jobs N] [--longest SECONDS] [--template NAME]
 //                 [--only CANDIDATE [--layout nn|nt|tn|tt] [--types OPERAND RESULT MATH]
-//                  [--batch N]] [--epilogue TEXT] [--device host:sm_90a|gpu] [--mutate MARKER
-//                  CODE]... [--mutate-in MARKER FROM TO]...
+//                  [--batch N] [--order TEXT]] [--epilogue TEXT] [--device host:sm_90a|gpu]
+//                  [--mutate MARKER CODE]... [--mutate-in MARKER FROM TO]...
 // --mutate and --mutate-in plant a mistake in a marked line of the kernel sources (mutation.hpp).
 // Status 0: all right; 1: a failure, reported on standard output; 2: bad usage. TILEWISE_FULL=1
 // checks four times as many cases, and every shape in every thread order.

@@ -60,6 +60,11 @@ const Subject kOverlapped = {
     R"(wgmma {"TILE_M":64,"TILE_N":64,"TILE_K":64,"CONSUMERS":1,"STAGES":3,"EPILOGUE":0,)"
     R"("VECTOR_C":1,"PROMOTE":2})",
     "--types e5m2 f32 strict"};
+// Parts of two tiles of k, which a block adds itself.
+const Subject kOwnParts = {
+    "OwnParts", TILEWISE_CHECK_PLAIN,
+    candidate(R"("TILE_N":96,"EPILOGUE":0,"VECTOR_C":1,"PROMOTE":3,"SPLIT_K":1)"),
+    kTypes + " --order tensor16+parts128"};
 // Tiles of two panels.
 std::string of_type(int depth, int pack_b) {
   return R"(wgmma {"TILE_M":64,"TILE_N":64,"TILE_K":)" + std::to_string(depth) +
@@ -88,21 +93,29 @@ TEST_P(UnchangedWgmma, HasNothingThatIsFound) {
 INSTANTIATE_TEST_SUITE_P(Plain, UnchangedWgmma,
                          testing::Values(kPlain, kCluster, kPingPong, kSplit, kStores, kRest,
                                          kParts, kRows, kBatch, kSwapped, kStreamK, kSplitParts,
-                                         kPromoted, kOverlapped, kBytes, kTf32, kTf32Padded, kWide),
+                                         kPromoted, kOverlapped, kOwnParts, kBytes, kTf32,
+                                         kTf32Padded, kWide),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Threads, UnchangedWgmma,
                          testing::Values(with_threads(kPlain), with_threads(kPingPong),
                                          with_threads(kPromoted), with_threads(kOverlapped),
-                                         with_threads(kRows), with_threads(kBatch),
-                                         with_threads(kStores), with_threads(kRest),
-                                         with_threads(kParts), with_threads(kSwapped),
-                                         with_threads(kStreamK),
+                                         with_threads(kOwnParts), with_threads(kRows),
+                                         with_threads(kBatch), with_threads(kStores),
+                                         with_threads(kRest), with_threads(kParts),
+                                         with_threads(kSwapped), with_threads(kStreamK),
                                          subject("Cluster", TILEWISE_CHECK_TSAN,
                                                  R"("CLUSTER_M":2,"EPILOGUE":1,"VECTOR_C":8)")),
                          name_of);
 
 TEST(PlantedWgmma, AProducerThatWaitsForTheWrongPhase) {
   expect_found(kPlain, changed("wgmma-producer-phase"_marker, "1", "0"), {"deadlock"});
+}
+
+// A last part that is shorter, and a part that is left out.
+TEST(PlantedWgmma, PartsThatABlockAdds) {
+  expect_found(kOwnParts, changed("wgmma-part"_marker, "rest < part ? rest : part", "part"),
+               {"deadlock"});
+  expect_found(kOwnParts, removed("wgmma-promote-part"_marker), {" instead of "});
 }
 
 TEST(PlantedWgmma, AStageThatIsFilledBeforeItIsEmpty) {

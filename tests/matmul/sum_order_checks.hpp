@@ -242,9 +242,10 @@ struct SumOrderTest : OnDevice {
   }
   /// Multiplies random operands by random configurations of these templates, for m rows of C and
   /// for fewer. Rows of configurations of equal order must have equal bits, but for the sign of a
-  /// zero.
+  /// zero. order: that all configurations have; empty: any.
   void compare_bits(const std::vector<const char*>& names, DType operand, DType c, MathMode math,
-                    std::int64_t m, std::int64_t n, std::int64_t k, int random) {
+                    std::int64_t m, std::int64_t n, std::int64_t k, int random,
+                    const std::string& order_text = "") {
     const int element = bytes_of(operand), result = bytes_of(c);
     std::vector<std::byte> a(static_cast<std::size_t>(m * k * element)),
         b(static_cast<std::size_t>(n * k * element));
@@ -261,11 +262,13 @@ struct SumOrderTest : OnDevice {
         const std::int64_t rows =
             i % 3 == 0 ? m
                        : 1 + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(m));
-        const Problem problem = typed_problem(Layout::nt, rows, n, k, operand, c, math, 1);
+        Problem problem = typed_problem(Layout::nt, rows, n, k, operand, c, math, 1);
+        if (!order_text.empty()) problem.order = interned(parse_sum_order(order_text));
         if (!kernel.supports(problem, device_->info())) continue;
         const SearchSpace space(problem, device_->info(), {&kernel});
         const auto drawn = space.random_of(kernel, random_, 100000);
         if (!drawn) continue;
+        configurations_.insert(drawn->configuration);
         const auto order = sum_order_of(*drawn, problem, device_->info());
         if (!order) continue;
         std::string log;
@@ -296,7 +299,8 @@ struct SumOrderTest : OnDevice {
       }
   }
 
-  int compared_ = 0;  ///< pairs of configurations
+  int compared_ = 0;                        ///< pairs of configurations
+  std::set<Configuration> configurations_;  ///< of compare_bits()
   std::mt19937_64 random_{11};
   int probed_ = 0;
   std::set<std::string> orders_;  ///< that were seen

@@ -43,6 +43,12 @@ TEST_F(SumOrdersGpu, ThatAreEqualGiveEqualBits) {
        {std::pair(DType::bf16, kStrict), std::pair(DType::f16, kStrict),
         std::pair(DType::f32, MathMode::tf32), std::pair(DType::e4m3, kStrict)})
     compare_bits({"mma", "wgmma"}, operand, DType::f32, math, 500, 256, 1024, 12);
+  // Parts of k that blocks share, and that a block adds itself.
+  for (const DType operand : {DType::bf16, DType::f16})
+    compare_bits({"mma", "wgmma"}, operand, operand, kStrict, 500, 256, 2000, 12,
+                 "tensor16+parts512");
+  compare_bits({"mma", "wgmma"}, DType::f32, DType::f32, MathMode::tf32, 500, 256, 1000, 12,
+               "tensor8+parts256");
   EXPECT_GT(compared_, 30);
 }
 

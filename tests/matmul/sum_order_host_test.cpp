@@ -61,6 +61,36 @@ TEST_F(SumOrders, OfPartsAndSlices) {
   check_with("skinny", of(3, 40, 3000), {{"SPLIT_K", 4}, {"WARPS_K", 2}});
   EXPECT_GE(orders_.size(), 4u);
 }
+// Parts that a block adds itself, and parts of k that blocks share, with a reduce step in one row.
+TEST_F(SumOrders, OfPartsThatABlockAdds) {
+  Problem problem = typed_problem(Layout::nt, 72, 16, 264, DType::bf16, DType::f32, kStrict, 1);
+  problem.order = interned(parse_sum_order("tensor16+parts128"));
+  check_with("wgmma", problem, {{"PROMOTE", 3}, {"SPLIT_K", 1}});
+  check_with("wgmma", problem, {{"PROMOTE", 0}, {"SPLIT_K", 3}, {"EPILOGUE", 0}, {"VECTOR_C", 1}});
+  EXPECT_EQ(orders_, std::set<std::string>{"tensor16+parts128"});
+  compare_bits({"wgmma", "mma"}, DType::bf16, DType::bf16, kStrict, 80, 16, 520, 12,
+               "tensor16+parts128");
+  EXPECT_GE(compared_, 12);
+  for (const int promote : {0, 3})
+    EXPECT_TRUE(std::any_of(
+        configurations_.begin(), configurations_.end(),
+        [&](const Configuration& c) { return c.find("STREAM_K") && c.at("PROMOTE") == promote; }))
+        << promote;
+}
+// A block adds the parts where the tiles occupy the GPU, and blocks share k where they do not.
+TEST_F(SumOrders, InPartsByDefault) {
+  const KernelTemplate& wgmma = find_template("wgmma");
+  const DeviceInfo device = nominal_device(parse_target("sm_90a"));
+  for (const std::int64_t m : {1, 8192}) {
+    Problem problem =
+        typed_problem(Layout::nt, m, 1024, 8192, DType::bf16, DType::bf16, kStrict, 1);
+    problem.order = interned(parse_sum_order("tensor16+parts2048"));
+    const auto c = default_for(wgmma, problem, device);
+    ASSERT_TRUE(c);
+    EXPECT_EQ(c->at("SPLIT_K"), m == 1 ? 4 : 1);
+    EXPECT_EQ(c->at("PROMOTE"), m == 1 ? 0 : 3);
+  }
+}
 // An order that depends on m or on the GPU is none.
 TEST_F(SumOrders, ThatAreNotFixedAreNone) {
   const Problem problem =

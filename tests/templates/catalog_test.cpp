@@ -190,6 +190,11 @@ TEST(Catalog, EveryValueOfEveryParameterIsReachable) {
       problems.push_back(test::with_kind(make_problem(many.layout, size, size, size), kind));
       problems.back().batch = many.batch;
     }
+  Problem in_parts =
+      test::with_kind(make_problem(Layout::nt, 4096, 4096, 4096),
+                      *find_product_kind(DType::bf16, DType::bf16, MathMode::strict));
+  in_parts.order = interned(parse_sum_order("tensor16+parts2048"));
+  problems.push_back(in_parts);
   std::shuffle(problems.begin(), problems.end(), generator);
   // Most values occur in a few draws; the others are searched for.
   constexpr std::size_t kDrawnProblems = 40;

@@ -26,7 +26,7 @@ TEST(CandidateOrders, AreInPartsWhereTilesLeaveMultiprocessorsIdle) {
   // 16 tiles of 64 columns, for 132 multiprocessors.
   EXPECT_EQ(texts(candidate_orders(key(1024, 8192), {{1, 1}, {4096, 1}}, h200())),
             (std::vector<std::string>{"tensor16", "tensor16+parts4096", "tensor16+parts2048",
-                                      "tensor16+parts1024+rows4", "tensor16+parts512+rows4"}));
+                                      "tensor16+parts1024", "tensor16+parts512"}));
   // 1024 rows at least: 256 tiles.
   EXPECT_EQ(texts(candidate_orders(key(1024, 8192), {{1024, 1}}, h200())),
             std::vector<std::string>{"tensor16"});
@@ -96,6 +96,17 @@ TEST(BestOrder, IsNoneThatLacksATimeAndTheFirstOfEqualOnes) {
   // No order has a time: the first one, which is the default.
   orders[0].us = orders[1].us = {0, 0};
   EXPECT_EQ(best_order(orders, {{1, 1}, {2, 1}}), 0u);
+}
+
+TEST(BestOrder, IsByExpectedTimesWhereOneIsNotMeasured) {
+  // The second order was measured by luck; by the model it takes twice as long at m = 4096.
+  const std::vector<WeightedM> probes{{1, 1}, {4096, 1}};
+  std::vector<ProbedOrder> orders(2);
+  orders[0].us = {12, 0}, orders[0].expected_us = {0, 100};
+  orders[1].us = {10, 80}, orders[1].expected_us = {0, 200};
+  EXPECT_EQ(best_order(orders, probes), 0u);
+  EXPECT_NEAR(orders[0].loss, std::sqrt(1.2), 1e-12);
+  EXPECT_NEAR(orders[1].loss, std::sqrt(2), 1e-12);
 }
 
 }  // namespace

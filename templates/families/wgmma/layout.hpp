@@ -8,6 +8,11 @@ namespace tilewise::wgmma {
 // Bytes of k that one instruction multiplies, of every type.
 constexpr int kStepBytes = 32;
 
+// PROMOTE: 1 and 2, of how many tiles of k a thread holds the sums besides its own; 3, those of a
+// part of k.
+constexpr int kPromotesParts = 3;
+constexpr int promoted_at_once(int promote) { return promote == kPromotesParts ? 1 : promote; }
+
 // One operand's tile: panels of rows of at most 128 bytes, one beside the other.
 struct TileLayout {
   int span, depth;  // of m or n, and of k; elements

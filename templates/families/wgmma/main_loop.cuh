@@ -107,7 +107,8 @@ constexpr int kStagedColumns = kEpilogue.staged();
 typedef StagedRow<kScratch.columns, VECTOR_C, SHIFT_C != 0> StagedSums;
 constexpr tilewise::wgmma::ConsumerBarriers kBarriers = {CONSUMERS, PING_PONG != 0, EPILOGUE == 2, SWAP_AB != 0};
 constexpr tilewise::wgmma::BlockLayout kLayout = {kStageBytes, STAGES, kEpilogue.bytes(), CONSUMERS * 4, kBarriers.all() + GROUPED_DEPTH};
-constexpr tilewise::wgmma::RegisterLayout kRegisters = {CONSUMERS, BLOCKS_PER_SM, (1 + PROMOTE) * kInstructions * WGMMA_N / 2};
+constexpr tilewise::wgmma::RegisterLayout kRegisters = {CONSUMERS, BLOCKS_PER_SM, 
+                                                        (1 + tilewise::wgmma::promoted_at_once(PROMOTE)) * kInstructions * WGMMA_N / 2};
 
 // Mbarriers behind those of the stages: whose turn it is (PING_PONG), where a warpgroup's warps meet, and loads of C.
 [[maybe_unused]] DEVICE Mbarrier* turns_of(char* shared) {
@@ -131,6 +132,11 @@ struct WgmmaArgs : MultiplyArgs {
   int share;        // a cluster's tiles of k of those that are shared
 #endif
   int skip;  // 1: copies of tiles skip what is outside of A and B
+#if PROMOTE == 3
+  int part_tiles;  // of k, of a part
+#else
+  static constexpr int part_tiles = 0;
+#endif
   TensorMap a_map, b_map;
 #if EPILOGUE == 2
   TensorMap c_maps[kStored.maps()];
@@ -423,7 +429,8 @@ struct StageTiles {
 // have rows, at least one.
 //
 // PROMOTE: the instructions sum the products of one tile of k, and ordinary additions the tiles' sums. The instruction's
-// sums of 8-bit floats keep few bits, and all its sums of floats are truncated.
+// sums of 8-bit floats keep few bits, and all its sums of floats are truncated. 3: they sum a part of k, and ordinary
+// additions the parts' sums, as the reduce step adds those of a split k. part: tiles of a part.
 #if PROMOTE
 template <int BLOCKS>
 DEVICE void promote(Sums& sums, const Sums& of_tile) {
@@ -437,8 +444,8 @@ DEVICE void promote(Sums& sums, const Sums& of_tile) {
 #if PROMOTE == 2
 // Two tiles' sums take turns: one is added while the next tile is multiplied.
 template <int BLOCKS, class Issued>
-DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<STAGES>& from, int tiles, int first,
-                           const Issued& issued) {
+DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<STAGES>& from, int tiles,
+                           [[maybe_unused]] int part, int first, const Issued& issued) {
   const StageTiles first_stage(pipeline.stages, first);
   StagePhase<STAGES> before = from;
   Sums even, odd;
@@ -479,10 +486,10 @@ DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<
     finish(even);
   }
 }
-#elif PROMOTE
+#elif PROMOTE == 1
 template <int BLOCKS, class Issued>
-DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<STAGES>& from, int tiles, int first,
-                           const Issued& issued) {
+DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<STAGES>& from, int tiles,
+                           [[maybe_unused]] int part, int first, const Issued& issued) {
   const StageTiles first_stage(pipeline.stages, first);
   for (int t = 0; t < tiles; ++t) {
     Sums of_tile;
@@ -500,7 +507,7 @@ DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<
 }
 #else
 template <int BLOCKS, class Issued>
-DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<STAGES>& from, int tiles, int first,
+DEVICE void multiply_chain(Sums& sums, const TilePipeline& pipeline, StagePhase<STAGES>& from, int tiles, int first,
                            const Issued& issued) {
   StagePhase<STAGES> before = from;
   const StageTiles first_stage(pipeline.stages, first);
@@ -520,6 +527,23 @@ DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<
   issued();
   wgmma_wait<0>(sums);  //@ wgmma-last-wait
   if (tiles > 0) pipeline.arrive_empty(before);
+}
+template <int BLOCKS, class Issued>
+DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<STAGES>& from, int tiles,
+                           [[maybe_unused]] int part, int first, const Issued& issued) {
+#if PROMOTE == 3
+  for (int rest = tiles; rest > 0; rest -= part) {
+    Sums of_part;
+    clear(of_part);
+    multiply_chain<BLOCKS>(of_part, pipeline, from, rest < part ? rest : part, first, [&] {  //@ wgmma-part
+      if (rest <= part) issued();
+    });
+    promote<BLOCKS>(sums, of_part);  //@ wgmma-promote-part
+  }
+  if (tiles == 0) issued();
+#else
+  multiply_chain<BLOCKS>(sums, pipeline, from, tiles, first, issued);
+#endif
 }
 #endif
 

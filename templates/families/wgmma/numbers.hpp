@@ -23,7 +23,7 @@ struct Wgmma {
   Pack pack_a, pack_b;
   int blocks, split;
   bool stream_k;
-  int promote;  ///< PROMOTE: the number of tiles of k whose sums a thread holds besides its sums
+  int promote;  ///< PROMOTE
   int group_m;
   int element, result, sum;  ///< bytes
   int parts_of_element;      ///< 2: operands are split into a large and a small part (f32x3)
@@ -124,10 +124,12 @@ struct Wgmma {
   std::uint32_t shared_bytes() const { return shared_bytes(true); }
   int sums() const { return row_blocks() * right().span / 2; }
   /// Registers of a thread's sums, with those that are promoted.
-  int sum_registers() const { return (1 + promote) * sums(); }
+  int sum_registers() const { return (1 + promoted_at_once(promote)) * sums(); }
   RegisterLayout register_layout() const { return {consumers, blocks, sum_registers()}; }
   /// Steps of k, one instruction each, of a tile.
   int steps() const { return tile_k * element / kStepBytes; }
+  /// Whether a block adds the parts of k of the problem's order itself.
+  bool adds_parts() const { return promote == kPromotesParts; }
   /// Whether ordinary additions sum the tiles of k: the instruction alone would be too coarse.
   static bool must_promote(const Problem& p) {
     return p.math == MathMode::f32x3 || product_kind(p)->promoted_every > 0;
@@ -144,7 +146,9 @@ struct Wgmma {
     if (result == 1 && split == 1 && sum_registers() + kBytes > register_layout().at_launch())
       return false;
     constexpr int kOther[2][4] = {{32, 28, 44, 32}, {44, 30, 54, 54}};  // by SWAP_AB, EPILOGUE
-    return sum_registers() + kOther[swap][epilogue] <= register_layout().multiplying() &&
+    const int blocks_in_parts = adds_parts() && row_blocks() > 1 ? 8 : 0;
+    return sum_registers() + kOther[swap][epilogue] + blocks_in_parts <=
+               register_layout().multiplying() &&
            width() / 2 + kInstruction <= register_layout().at_launch();
   }
 };

@@ -83,8 +83,11 @@ std::vector<Constraint> problem_constraints() {
           }),
       constraint("sums_promoted", {"PROMOTE", "TILE_K"},
                  "PROMOTE is not no in f32x3 and 8-bit floats, whose TILE_K is at most 128, and no "
-                 "in other types",
+                 "in other types; parts only where the problem asks for an order in parts",
                  [](const Wgmma& s, const In& in) {
+                   if (s.adds_parts())
+                     return in.problem.order && in.problem.order->part > 0 &&
+                            !Wgmma::must_promote(in.problem);
                    if ((s.promote > 0) != Wgmma::must_promote(in.problem)) return false;
                    return !is_fp8(in.problem.a.type) || s.tile_k <= 128;
                  }),
@@ -191,8 +194,11 @@ std::vector<Constraint> search_hints() {
       hint("enough_stages", {"STAGES", "TILE_K"}, "the stages hold at least 256 bytes of k",
            [](const Wgmma& s, const In&) { return s.stages * s.tile_k * s.element >= 256; }),
       hint("promotions_overlap", {"PROMOTE", "PING_PONG"},
-           "with PROMOTE warpgroups share each tile: one adds while another multiplies",
-           [](const Wgmma& s, const In&) { return s.promote == 0 || !s.ping_pong; }),
+           "with PROMOTE, but for parts, warpgroups share each tile: one adds while another "
+           "multiplies",
+           [](const Wgmma& s, const In&) {
+             return s.promote == 0 || s.adds_parts() || !s.ping_pong;
+           }),
       hint("ping_pong_needed",
            {"PING_PONG", "CONSUMERS", "TILE_M", "TILE_N", "CLUSTER_M", "CLUSTER_N", "BLOCKS_PER_SM",
             "SPLIT_K", "STREAM_K"},
@@ -299,10 +305,10 @@ std::vector<Parameter> parameters() {
              {"no", "yes"}}),
       added(
           {"PROMOTE",
-           {0, 1, 2},
+           {0, 1, 2, kPromotesParts},
            "ordinary additions sum the tiles of k, the instruction only within a tile; overlapped: "
-           "while the next tile is multiplied",
-           {"no", "yes", "overlapped"}}),
+           "while the next tile is multiplied; parts: they sum the parts of the problem's order",
+           {"no", "yes", "overlapped", "parts"}}),
       {"GROUP_M", {1, 2, 4, 8, 16}, "cluster rows that run together, for L2 (tile order)"},
   };
 }

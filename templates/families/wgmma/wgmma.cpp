@@ -58,7 +58,10 @@ ThreadWork thread_work(const Wgmma& s, const Problem& problem, std::int64_t tile
   if (s.epilogue == 1 && s.shift_c(problem)) thread.result_stores *= kShifted;
   thread.exchanged = s.epilogue == 0 ? 0 : sums * (s.epilogue == 1 ? kStagedSum : kLaidDownSum);
   thread.steps = steps;
-  const double promoted = s.promote ? sums : 0;  // additions, a tile of k
+  // Additions, a tile of k.
+  const double promoted = s.adds_parts() ? sums * s.tile_k / double(problem.order->part)
+                          : s.promote    ? sums
+                                         : 0;
   thread.pass_instructions = share * (kStepSlots + kStageSlots / steps) + promoted / steps;
   thread.ahead = s.stages - 1.5;
   thread.multiply_add_rate = kRate * 2 / s.element / s.products();
@@ -161,6 +164,8 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
     made.set_persistent(std::min(items, s.resident(device)) * s.cluster(), items * s.cluster());
   }
   made.add_argument({Argument::Kind::integer32, std::int64_t{s.a.skips}});
+  if (s.adds_parts())
+    made.add_argument({Argument::Kind::integer32, problem.order->part / s.tile_k});
   return made.finish();
 }
 
@@ -185,12 +190,21 @@ double default_cycles(const DefaultTile& tile, const Problem& problem, const Dev
          std::max(multiply, copies);
 }
 
+/// Whether a block adds the parts of the problem's order itself: where the tiles occupy most
+/// multiprocessors.
+bool adds_parts(const DefaultTile& tile, const Problem& problem, const DeviceInfo& device) {
+  return problem.order && problem.order->part > 0 && problem.order->rows == 1 &&
+         problem.order->part % (128 / bytes_of(problem.a.type)) == 0 &&
+         !Wgmma::must_promote(problem) && 2 * tiles_of(tile, problem) > device.multiprocessors;
+}
+
 /// Parts of k, at least 512 deep, of as few tiles as leave multiprocessors without work.
 int default_split(const DefaultTile& tile, const Problem& problem, const DeviceInfo& device) {
   const std::int64_t tiles = tiles_of(tile, problem);
   if (problem.order)
-    return problem.order->part == 0 ? 1
-                                    : static_cast<int>(ceil_div(problem.k, problem.order->part));
+    return problem.order->part == 0 || adds_parts(tile, problem, device)
+               ? 1
+               : static_cast<int>(ceil_div(problem.k, problem.order->part));
   if (is_grouped(problem)) return 1;
   int split = 1;
   while (split < 64 && 2 * split * tiles <= device.multiprocessors &&
@@ -220,7 +234,8 @@ Configuration default_of_tile(const DefaultTile& tile, const Problem& problem,
                   {"BLOCKS_PER_SM", 1},
                   {"SPLIT_K", split},
                   {"STREAM_K", 0},
-                  {"PROMOTE", Wgmma::must_promote(problem)},
+                  {"PROMOTE", adds_parts(tile, problem, device) ? wgmma::kPromotesParts
+                                                                : Wgmma::must_promote(problem)},
                   {"GROUP_M", 8}};
   if (rows && Wgmma(problem, c).rows_by_tma(problem)) c.set("EPILOGUE", 2);
   for (int stages = 8;
@@ -242,7 +257,12 @@ std::optional<SumOrder> order_of(const Problem& problem, const Configuration& c,
                        : s.swap                  ? Arithmetic::f32x3_swapped
                                                  : Arithmetic::f32x3_by_wgmma;
     order.together = wgmma::kStepBytes / s.element;
-    order.promoted = s.promote ? s.tile_k : 0;
+    order.promoted = s.promote && !s.adds_parts() ? s.tile_k : 0;
+  }
+  if (s.adds_parts()) {
+    if (!problem.order || problem.order->part % s.tile_k != 0 || s.split > 1) return std::nullopt;
+    order.part = problem.order->part;
+    return order;
   }
   return in_parts(order, problem, s.tile_k, s.split);
 }
