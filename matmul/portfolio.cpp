@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "db/base64.hpp"
 #include "matmul/embedded_portfolios.hpp"
 #include "matmul/prediction.hpp"
+#include "templates/cost_model.hpp"
 #include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/problem_text.hpp"
@@ -52,8 +54,8 @@ void scale(std::vector<Record>& records, const DeviceInfo& from, const DeviceInf
         return 0.0;
       return cost_of(record.candidate, record.problem, device).seconds;
     };
-    const double here = time_on(to), there = time_on(from);
-    if (here > 0 && there > 0) record.measurement->median_us *= here / there;
+    const double here = time_on(to), there = here > 0 ? time_on(from) : 0;
+    if (there > 0) record.measurement->median_us *= here / there;
   }
 }
 
@@ -105,28 +107,43 @@ std::vector<Record> records_of(std::string_view text) {
   return records;
 }
 
+/// The records of the portfolios of GPUs that `of` accepts, scaled to the device.
+std::vector<Record> scaled_records(const DeviceInfo& device,
+                                   const std::function<bool(const Target&)>& of) {
+  std::vector<Record> all;
+  for (int i = 0; i < kEmbeddedPortfolioCount; ++i) {
+    std::vector<Record> records = records_of(kEmbeddedPortfolios[i].text);
+    if (records.empty()) continue;
+    const DeviceInfo other = nominal_from_key(records.front().gpu);
+    if (!of(other.target)) continue;
+    scale(records, other, device);
+    all.insert(all.end(), records.begin(), records.end());
+  }
+  return all;
+}
+
 }  // namespace
 
 std::vector<Record> portfolio_for(const DeviceInfo& device) {
   if (device.target.host) return {};
   if (const std::string_view own = shipped_text(gpu_key(device)); !own.empty())
     return records_of(own);
-  return portfolios_of_capability(device);
+  std::vector<Record> alike = portfolios_of_capability(device);
+  if (!alike.empty() || !can_estimate(device)) return alike;
+  std::vector<Record> others = scaled_records(device, [](const Target&) { return true; });
+  std::erase_if(others, [&](const Record& record) {
+    const KernelTemplate* kernel = known_template(record.candidate.kernel_template);
+    return !kernel ||
+           !rejection(*kernel, record.problem, record.candidate.configuration, device).empty();
+  });
+  return others;
 }
 
 std::vector<Record> portfolios_of_capability(const DeviceInfo& device) {
-  std::vector<Record> alike;
-  if (device.target.host) return alike;
-  for (int i = 0; i < kEmbeddedPortfolioCount; ++i) {
-    std::vector<Record> records = records_of(kEmbeddedPortfolios[i].text);
-    if (records.empty()) continue;
-    const DeviceInfo other = nominal_from_key(records.front().gpu);
-    if (other.target.major != device.target.major || other.target.minor != device.target.minor)
-      continue;
-    scale(records, other, device);
-    alike.insert(alike.end(), records.begin(), records.end());
-  }
-  return alike;
+  if (device.target.host) return {};
+  return scaled_records(device, [&](const Target& other) {
+    return other.major == device.target.major && other.minor == device.target.minor;
+  });
 }
 
 std::optional<Corrections> portfolio_corrections(const Problem& problem, const DeviceInfo& device) {

@@ -14,10 +14,10 @@
 /// can serve.
 namespace tilewise {
 
-/// The records of the GPU's portfolio, otherwise those of all GPUs with its capability; empty
-/// without any, and for the CPU. They have this GPU's key and origin `shipped`. Times of another
-/// GPU are scaled by the cost model's ratio of the two GPUs. Records of f16 serve bf16, too, and
-/// the reverse.
+/// The records of the GPU's portfolio, otherwise those of all GPUs with its capability, otherwise
+/// those of any GPU whose configurations are valid on this one; empty for the CPU. They have this
+/// GPU's key and origin `shipped`. Times of another GPU are scaled by the cost model's ratio of the
+/// two GPUs. Records of f16 serve bf16, too, and the reverse.
 std::vector<Record> portfolio_for(const DeviceInfo& device);
 
 /// The records of the portfolios of all GPUs with this capability, including its own, in the same

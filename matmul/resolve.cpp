@@ -324,6 +324,7 @@ Resolution resolve_with_portfolio(const Resolver& stored,
                                   const Problem& problem, const Conditions& conditions) {
   constexpr double kNear = 2;      // log2 of the sizes: a measurement up to this distance decides
   constexpr double kMargin = 1.1;  // factor by which the portfolio must beat a farther measurement
+  constexpr double kOfDefault = 1.5;  // and by which a default, which nobody measured, must beat it
   Resolution resolution = stored.resolve(problem, conditions);
   if (resolution.kind == MatchKind::exact) return resolution;
   const bool predicted = resolution.kind == MatchKind::predicted;
@@ -332,9 +333,11 @@ Resolution resolve_with_portfolio(const Resolver& stored,
   if (!shipped) return resolution;
   Resolution other = shipped->resolve(problem, conditions);
   if (other.kind == MatchKind::default_) return resolution;
-  const bool ahead =
-      other.predicted_us > 0 && other.predicted_us * kMargin < resolution.predicted_us;
-  return !predicted || ahead ? other : resolution;
+  const bool known = resolution.predicted_us > 0 && other.predicted_us > 0;
+  if (!predicted)
+    return known && resolution.predicted_us * kOfDefault < other.predicted_us ? resolution : other;
+  const bool ahead = known && other.predicted_us * kMargin < resolution.predicted_us;
+  return ahead ? other : resolution;
 }
 
 // Expected times of stored candidates, and the choice among them ----------------------------------

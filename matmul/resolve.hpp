@@ -152,8 +152,9 @@ class Resolver {
 };
 
 /// The resolution of `stored` if it is exact or a prediction from a near problem (distance 2 or
-/// less). Otherwise `portfolio` replaces a default, and replaces a prediction if it expects a time
-/// that is shorter by more than 10%. `portfolio` is called only then and may return null.
+/// less). Otherwise `portfolio` replaces a default, unless the cost model expects the default in
+/// two thirds of the time, and replaces a prediction if it expects a time that is shorter by more
+/// than 10%. `portfolio` is called only then and may return null.
 Resolution resolve_with_portfolio(const Resolver& stored,
                                   const std::function<const Resolver*()>& portfolio,
                                   const Problem& problem, const Conditions& conditions = {});

@@ -11,6 +11,8 @@
 #include <thread>
 
 #include "device/cuda/cuda.hpp"
+#include "matmul/portfolio.hpp"
+#include "matmul/resolve.hpp"
 #include "templates/sources.hpp"
 #include "templates/space/search_space.hpp"
 #include "tests/support/pairwise.hpp"
@@ -145,6 +147,41 @@ TEST(CompileEverything, TemplatesCompileForEveryArchitecture) {
   EXPECT_LT(spilled, int(jobs.size()) / 4) << "of " << jobs.size();
   std::printf("%zu kernels for %zu architectures, %d with spills\n", jobs.size(), targets.size(),
               spilled.load());
+}
+
+// What portfolios serve for large products on architectures that nobody measured.
+TEST(CompileEverything, PortfoliosCompileForEveryArchitecture) {
+  std::unique_ptr<Compiler> compiler;
+  try {
+    compiler = cuda::load_compiler();
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  int compiled = 0;
+  for (const Target& target : known_targets()) {
+    const std::vector<Target> can = compiler->targets();
+    if (target.major == 9 || std::none_of(can.begin(), can.end(), [&](const Target& one) {
+          return one.major == target.major && one.minor == target.minor;
+        }))
+      continue;
+    const DeviceInfo device = nominal_device(target);
+    const Resolver portfolio({}, device, "", portfolio_for(device)), none({}, device);
+    for (const DType type : {DType::f32, DType::f16}) {
+      const Problem problem =
+          typed_problem(compiled % 2 == 0 ? Layout::nn : Layout::nt, 2000, 2000, 2000, type, type);
+      const Resolution served = resolve_with_portfolio(
+          none, [&] { return &portfolio; }, problem);
+      for (const LaunchStep& step : plan_of(served.candidate, problem, device).steps) {
+        const KernelSource& source = kernel_source(step.kernel.source);
+        const CompileResult made =
+            compiler->compile({step.kernel, source.text, source.headers, target});
+        EXPECT_TRUE(made.image) << to_string(target) << " " << to_string(served.candidate) << ": "
+                                << made.log;
+        ++compiled;
+      }
+    }
+  }
+  EXPECT_GE(compiled, 10);
 }
 
 // The winners on the one measured architecture, with the pipeline of each other architecture: large

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "matmul/prediction.hpp"
 #include "matmul_fixture.hpp"
 #include "resolver_parts.hpp"
 
@@ -162,8 +163,57 @@ TEST(Portfolio, AGpuOfTheSameCapabilityHasScaledTimes) {
   EXPECT_EQ(portfolio_of(smaller).resolve(problem_of(4000, 4000, 4000)).kind, MatchKind::predicted);
 }
 
-TEST(Portfolio, OtherCapabilitiesAndTheCpuHaveNone) {
-  EXPECT_THAT(portfolio_for(nominal_device(parse_target("sm_80"))), IsEmpty());
+TEST(Portfolio, OtherCapabilitiesHaveWhatIsValidThere) {
+  for (const char* target : {"sm_75", "sm_80", "sm_86", "sm_89", "sm_100a", "sm_120"}) {
+    SCOPED_TRACE(target);
+    const DeviceInfo device = nominal_device(best_target(parse_target(target)));
+    const std::vector<Record> records = portfolio_for(device);
+    EXPECT_GE(records.size(), 400U);
+    for (const Record& record : records) {
+      EXPECT_EQ(record.gpu, gpu_key(device));
+      EXPECT_GT(record.measurement->median_us, 0);
+      EXPECT_EQ(rejection(find_template(record.candidate.kernel_template), record.problem,
+                          record.candidate.configuration, device),
+                "");
+    }
+    const Resolver portfolio = portfolio_of(device), none({}, device);
+    for (const DType type : {DType::f32, DType::f16}) {
+      double faster = 0;
+      for (const std::int64_t size : {65, 500, 2048, 4096}) {
+        const Problem problem = typed_problem(Layout::nt, size, 2048, 1000, type, type);
+        const Resolution served = resolve_with_portfolio(
+            none, [&] { return &portfolio; }, problem);
+        EXPECT_EQ(rejection(find_template(served.candidate.kernel_template), problem,
+                            served.candidate.configuration, device),
+                  "");
+        const auto expected = [&](const Candidate& candidate) {
+          return cost_of(candidate, problem, device).seconds;
+        };
+        faster += std::log(expected(none.resolve(problem).candidate) / expected(served.candidate));
+      }
+      EXPECT_GT(faster, 0) << to_string(type) << ": by the cost model, than defaults";
+    }
+  }
+}
+
+// The portfolio's only record of the type is a kernel for few rows.
+TEST(Portfolio, ADefaultServesThatIsExpectedInLessTime) {
+  const Problem few = typed_problem(Layout::nt, 1, 4096, 4096, DType::i8, DType::i32);
+  Winner skinny = resolver_parts::winner(
+      1, few, {"skinny", find_template("skinny").default_configuration(few, h200())}, 10);
+  skinny.record.gpu = gpu_key(h200());
+  const Resolver portfolio({}, h200(), "", {skinny.record}), none({}, h200());
+  const auto served = [&](std::int64_t m) {
+    return resolve_with_portfolio(
+               none, [&] { return &portfolio; },
+               typed_problem(Layout::nt, m, 4096, 4096, DType::i8, DType::i32))
+        .kind;
+  };
+  EXPECT_EQ(served(1), MatchKind::predicted);
+  EXPECT_EQ(served(4096), MatchKind::default_);
+}
+
+TEST(Portfolio, TheCpuHasNone) {
   DeviceInfo cpu = h200();
   cpu.target.host = true;
   EXPECT_THAT(portfolio_for(cpu), IsEmpty());
@@ -209,7 +259,7 @@ TEST_F(PortfolioMatmul, IsReadOnceAndOnlyWhereNothingIsStored) {
     record.gpu = gpu_key(own);
     record.origin = Origin::shipped;
     record.measurement.emplace();
-    record.measurement->median_us = 50;
+    record.measurement->median_us = 0.1;
     return std::vector{record};
   };
   Matmul multiply = make_matmul(std::move(parts));
@@ -233,7 +283,7 @@ TEST_F(PortfolioMatmul, AKernelThatFailsIsReplacedByADefault) {
     record.gpu = gpu_key(own);
     record.origin = Origin::shipped;
     record.measurement.emplace();
-    record.measurement->median_us = 50;
+    record.measurement->median_us = 0.1;
     return std::vector{record};
   };
   refused_source =
