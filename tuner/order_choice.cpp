@@ -69,6 +69,12 @@ std::vector<WeightedM> probes_of(std::vector<WeightedM> sizes) {
   return probes;
 }
 
+double probe_seconds(double seconds, std::size_t searches, bool has_model) {
+  constexpr double least = 1;
+  const double each = seconds / static_cast<double>(std::max<std::size_t>(1, searches));
+  return has_model && each < least ? 0 : std::max(least, each);
+}
+
 bool lacks_time(const std::vector<ProbedOrder>& orders, std::size_t probe) {
   return std::any_of(orders.begin(), orders.end(),
                      [&](const ProbedOrder& order) { return !(order.us[probe] > 0); });

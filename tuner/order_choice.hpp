@@ -27,6 +27,10 @@ std::vector<SumOrder> candidate_orders(const Problem& key, const std::vector<Wei
 /// sizes that are nearest to it in the logarithm of m. Sorted by m.
 std::vector<WeightedM> probes_of(std::vector<WeightedM> sizes);
 
+/// The seconds of each of so many searches that share `seconds`: at least one. 0 where that would
+/// take longer than all have, and the cost model can choose instead (`has_model`).
+double probe_seconds(double seconds, std::size_t searches, bool has_model);
+
 /// An order with its times at the probes.
 struct ProbedOrder {
   SumOrder order;

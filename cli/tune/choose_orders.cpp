@@ -17,8 +17,6 @@
 namespace tilewise::cli {
 namespace {
 
-constexpr double kLeastSeconds = 1;  // of a probe's search
-
 /// The invariant problems of a task with one key.
 struct Group {
   Problem of;  ///< one of them
@@ -39,6 +37,14 @@ std::map<Problem, Group> groups_of(const Task& task) {
   return groups;
 }
 
+/// The problem of a probe, in an order.
+Problem problem_of_probe(Problem of, const WeightedM& probe, const SumOrder& order) {
+  of.m = probe.m;
+  set_alignment(of, natural_alignment(of));
+  of.order = interned(order);
+  return of;
+}
+
 /// A task that measures the orders of each choice at its probes, in this order.
 Task probing_task(const Task& task, const std::map<Problem, Group>& groups,
                   const std::vector<ChosenOrder>& choices, double share) {
@@ -48,15 +54,14 @@ Task probing_task(const Task& task, const std::map<Problem, Group>& groups,
   probing.tune.brief = true;
   for (const ChosenOrder& choice : choices) {
     const Group& group = groups.at(choice.key);
-    const auto count = static_cast<double>(choice.measured.size() * choice.probes.size());
+    const double seconds =
+        probe_seconds(share * group.seconds, choice.measured.size() * choice.probes.size(),
+                      can_estimate(task.gpus.front().info));
+    if (seconds == 0) continue;
     for (const ProbedOrder& measured : choice.measured)
       for (const WeightedM& probe : choice.probes) {
-        Problem problem = group.of;
-        problem.m = probe.m;
-        set_alignment(problem, natural_alignment(problem));
-        problem.order = interned(measured.order);
-        probing.problems.push_back(problem);
-        probing.budgets.push_back(std::max(kLeastSeconds, share * group.seconds / count));
+        probing.problems.push_back(problem_of_probe(group.of, probe, measured.order));
+        probing.budgets.push_back(seconds);
       }
   }
   return probing;
@@ -69,10 +74,7 @@ void add_expected(ChosenOrder& choice, const Problem& of, const Database& databa
   for (std::size_t i = 0; i < choice.probes.size(); ++i) {
     if (!lacks_time(choice.measured, i)) continue;
     for (ProbedOrder& measured : choice.measured) {
-      Problem problem = of;
-      problem.m = choice.probes[i].m;
-      set_alignment(problem, natural_alignment(problem));
-      problem.order = interned(measured.order);
+      const Problem problem = problem_of_probe(of, choice.probes[i], measured.order);
       const auto corrections = own_or_shipped_corrections(database, problem, device);
       measured.expected_us.resize(choice.probes.size());
       measured.expected_us[i] =
@@ -120,11 +122,11 @@ std::vector<ChosenOrder> choose_orders(std::vector<Task>& tasks, Database& datab
       results = std::move(probed.results);
     }
     if (interrupted()) choices.clear();
-    std::size_t next = 0;
     for (ChosenOrder& choice : choices) {
       for (ProbedOrder& measured : choice.measured)
-        for (std::size_t i = 0; i < choice.probes.size(); ++i)
-          measured.us.push_back(time_of(results, probing.problems[next++]));
+        for (const WeightedM& probe : choice.probes)
+          measured.us.push_back(
+              time_of(results, problem_of_probe(groups.at(choice.key).of, probe, measured.order)));
       if (can_estimate(info)) add_expected(choice, groups.at(choice.key).of, database, info);
       const std::size_t best =
           choice.probes.empty() ? 0 : best_order(choice.measured, choice.probes);

@@ -73,6 +73,13 @@ TEST(Probes, AreTheEndsAndTheMiddleWithTheWeightsOfTheirNeighbours) {
   EXPECT_EQ(probes_of({{9, 1}, {3, 1}}).front().m, 3);
 }
 
+TEST(ProbeSeconds, AreNoneWhereTheModelMayChooseAndTheTimeIsShort) {
+  EXPECT_EQ(probe_seconds(30, 15, true), 2);
+  EXPECT_EQ(probe_seconds(6, 15, true), 0);
+  EXPECT_EQ(probe_seconds(6, 15, false), 1) << "the CPU has no model";
+  EXPECT_EQ(probe_seconds(6, 0, true), 6);
+}
+
 TEST(BestOrder, HasTheLeastWeightedGeometricMean) {
   const std::vector<WeightedM> probes{{1, 3}, {4096, 1}};
   std::vector<ProbedOrder> orders(2);

@@ -244,7 +244,7 @@ Configuration default_of_tile(const DefaultTile& tile, const Problem& problem,
   return c;
 }
 
-/// The tile with the least work for a multiprocessor whose sums fit the registers.
+/// None with stream-K, or where a block is to add parts that its tiles of k do not make up.
 std::optional<SumOrder> order_of(const Problem& problem, const Configuration& c,
                                  const DeviceInfo&) {
   using Arithmetic = SumOrder::Arithmetic;
@@ -267,7 +267,8 @@ std::optional<SumOrder> order_of(const Problem& problem, const Configuration& c,
   return in_parts(order, problem, s.tile_k, s.split);
 }
 
-/// The tile with the fewest cycles, of those in the problem's order where there are any.
+/// The tile with the fewest cycles whose sums fit the registers, of those in the problem's order
+/// where there are any.
 Configuration default_configuration(const Problem& problem, const DeviceInfo& device) {
   Configuration best;
   double cycles = std::numeric_limits<double>::infinity();
