@@ -15,6 +15,7 @@ struct Resolution {
   std::optional<Record> record;  ///< none for default_
   bool stale = false;
   double predicted_us = 0;
+  double model_us = 0;  ///< the cost model's, without measurements and corrections
   std::string limited_by;
   std::string why;
 };

@@ -38,7 +38,7 @@ std::string unusable(const Winner& winner) {
 /// Fills in the cost model's prediction and returns it as text; empty without a cost model.
 std::string predict(Resolution& resolution, const Problem& problem, const DeviceInfo& device) {
   const Cost cost = cost_of(resolution.candidate, problem, device);
-  resolution.predicted_us = cost.seconds * 1e6;
+  resolution.predicted_us = resolution.model_us = cost.seconds * 1e6;
   resolution.limited_by = cost.seconds > 0 ? to_string(cost.limit) : "";
   return to_string(cost);
 }
@@ -333,10 +333,11 @@ Resolution resolve_with_portfolio(const Resolver& stored,
   if (!shipped) return resolution;
   Resolution other = shipped->resolve(problem, conditions);
   if (other.kind == MatchKind::default_) return resolution;
-  const bool known = resolution.predicted_us > 0 && other.predicted_us > 0;
   if (!predicted)
-    return known && resolution.predicted_us * kOfDefault < other.predicted_us ? resolution : other;
-  const bool ahead = known && other.predicted_us * kMargin < resolution.predicted_us;
+    return resolution.model_us > 0 && resolution.model_us * kOfDefault < other.model_us ? resolution
+                                                                                        : other;
+  const bool ahead =
+      other.predicted_us > 0 && other.predicted_us * kMargin < resolution.predicted_us;
   return ahead ? other : resolution;
 }
 

@@ -78,7 +78,15 @@ double expected_seconds(const Problem& problem, const Corrections* corrections,
   if (!can_estimate(device)) return 0;
   std::vector<const KernelTemplate*> every;
   for (const KernelTemplate& kernel : catalog()) every.push_back(&kernel);
-  const SearchSpace space(problem, device, every);
+  // Few random candidates have the problem's order otherwise.
+  Subspace subspace;
+  if (problem.order) {
+    subspace["SPLIT_K"] = {1};
+    if (problem.order->part > 0)
+      subspace["SPLIT_K"].push_back(static_cast<int>(
+          std::min<std::int64_t>(1 << 20, (problem.k - 1) / problem.order->part + 1)));
+  }
+  const SearchSpace space(problem, device, every, subspace);
   std::vector<Expected> starts;
   for (Candidate& usual : space.defaults())
     starts.push_back(with_time(std::move(usual), problem, corrections, device));

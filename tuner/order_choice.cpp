@@ -32,7 +32,8 @@ std::vector<SumOrder> candidate_orders(const Problem& key, const std::vector<Wei
   for (const int parts : {2, 4, 8, 16}) {
     SumOrder order =
         in_parts(orders[0], key, static_cast<int>(kPartTileBytes / bytes_of(key.a.type)), parts);
-    order.rows = 1;  // so that a block can add all parts itself
+    // So that a block of wgmma can add all parts itself.
+    if (order.arithmetic == SumOrder::Arithmetic::tensor) order.rows = 1;
     if (order.part < kLeastPart || tiles * (parts / 2) >= device.multiprocessors) break;
     orders.push_back(order);
   }

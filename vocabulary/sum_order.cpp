@@ -88,7 +88,7 @@ SumOrder parse_sum_order(std::string_view text) {
   // Refuses what is left, missing, negative, and a second text of the same order.
   const bool positive = order.together > 0 && order.promoted >= 0 && order.slices > 0 &&
                         order.slice >= 0 && order.lane_vector >= 0 && order.part >= 0 &&
-                        order.rows > 0;
+                        (order.rows == 1 || order.rows == 2 || order.rows == 4 || order.rows == 8);
   if (!rest.empty() || !positive || to_string(order) != text) bad_order(text);
   return order;
 }

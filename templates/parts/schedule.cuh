@@ -7,9 +7,6 @@
 #ifndef SPLIT
 #define SPLIT 0
 #endif
-#ifndef INTERLEAVE
-#define INTERLEAVE 0
-#endif
 
 // The tile of C with number `index`. The tile order has groups of GROUP_M tile rows, and goes down each column of a group
 // before the next column: blocks that run at the same time share operand tiles in L2. The grid is one-dimensional, since
@@ -185,20 +182,19 @@ struct WorkQueue {
 
 #if GROUPED
   GroupTable table;
-  DEVICE_MEMBER WorkQueue(const MultiplyArgs& of, const GroupTable& of_groups)
+  bool interleave;
+  DEVICE_MEMBER WorkQueue(const MultiplyArgs& of, const GroupTable& of_groups, bool interleave)
       : args(of),
         first(blockIdx.x / Blocks),
         step(gridDim.x / Blocks),
         items(of_groups.all() * of.order.tiles_n),
-        table(of_groups) {}
+        table(of_groups),
+        interleave(interleave) {}
   DEVICE_MEMBER Tile tile(unsigned index) const {
-#if INTERLEAVE
-    index = interleaved(index);
-#endif
+    if (interleave) index = interleaved(index);
     const GroupRows rows = table.group_of(args.order.by_tiles_of_product.quotient(index));
     return tile_of_group(args, rows, index, TileM, TileN);
   }
-#if INTERLEAVE
   // The items as two halves, one of each in turn: items of products of few rows wait for memory while items of others
   // multiply. Each cluster takes items from both halves in turn, too.
   DEVICE_MEMBER unsigned interleaved(unsigned index) const {
@@ -206,7 +202,6 @@ struct WorkQueue {
     const unsigned turn = step % 2 == 0 ? index + index / step : index;
     return (turn % 2 == 0 ? 0 : items / 2) + index / 2;  //@ schedule-interleaved
   }
-#endif
 #else
   // batch: the number of products.
   DEVICE_MEMBER WorkQueue(const MultiplyArgs& of, int batch)

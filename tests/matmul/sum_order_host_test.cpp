@@ -77,6 +77,18 @@ TEST_F(SumOrders, OfPartsThatABlockAdds) {
         [&](const Configuration& c) { return c.find("STREAM_K") && c.at("PROMOTE") == promote; }))
         << promote;
 }
+// No order of a plan has a part that is not shorter than k.
+TEST_F(SumOrders, WithOnePartAreNotInParts) {
+  const KernelTemplate& wgmma = find_template("wgmma");
+  const DeviceInfo device = nominal_device(parse_target("sm_90a"));
+  for (const char* text :
+       {"tensor16+parts1024", "tensor16+parts137438953472", "tensor16+parts274877906944"}) {
+    Problem problem =
+        typed_problem(Layout::nt, 256, 192, 1024, DType::bf16, DType::bf16, kStrict, 1);
+    problem.order = interned(parse_sum_order(text));
+    EXPECT_FALSE(default_for(wgmma, problem, device)) << text;
+  }
+}
 // A block adds the parts where the tiles occupy the GPU, and blocks share k where they do not.
 TEST_F(SumOrders, InPartsByDefault) {
   const KernelTemplate& wgmma = find_template("wgmma");

@@ -37,10 +37,26 @@ TEST(SumOrderText, SaysEveryPartAndIsReadBack) {
 }
 
 TEST(SumOrderText, RefusesEveryOtherText) {
-  for (const char* text :
-       {"", "kept", "Fused", "fused ", "fused+", "tensor", "tensor0", "tensor-1", "tensor16+rows1",
-        "tensor016", "fused+parts0", "fused+rows4+parts512", "fused+promoted", "exact+parts",
-        "fused+slices2", "fused+slices2x", "fused+parts99999999999999999999", "tensor16,parts512"})
+  for (const char* text : {"",
+                           "kept",
+                           "Fused",
+                           "fused ",
+                           "fused+",
+                           "tensor",
+                           "tensor0",
+                           "tensor-1",
+                           "tensor16+rows1",
+                           "tensor016",
+                           "fused+parts0",
+                           "fused+parts512+rows3",
+                           "fused+parts512+rows300",
+                           "fused+rows4+parts512",
+                           "fused+promoted",
+                           "exact+parts",
+                           "fused+slices2",
+                           "fused+slices2x",
+                           "fused+parts99999999999999999999",
+                           "tensor16,parts512"})
     EXPECT_THROW((void)parse_sum_order(text), Error) << text;
   try {
     (void)parse_sum_order("ascending");

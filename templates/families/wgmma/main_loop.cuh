@@ -47,7 +47,7 @@ struct Operand {
   }
   static DEVICE_MEMBER void copy(char* to, const TensorMap& map, int x, int y, [[maybe_unused]] unsigned to_blocks,
                                  Mbarrier* full, [[maybe_unused]] int product, [[maybe_unused]] CachePolicy policy) {
-#if INTERLEAVE
+#if GROUPED
     if constexpr (SHARERS > 1)
       load_tile_to(to_blocks, to, map, x, y, product, full, policy);
     else
@@ -125,6 +125,9 @@ struct WgmmaArgs : MultiplyArgs {
 #if BATCHED
   int batch;  // products
 #endif
+#if GROUPED
+  int interleave;  // 1: tiles come from both halves of the list of products in turn
+#endif
 #if STREAM_K
   Sum* partial;     // [cluster][2][the cluster's rows][its columns]
   Int64 depth;      // tiles of k of a tile of C, at least 1
@@ -162,7 +165,9 @@ static_assert(!SPLIT && !STREAM_K, "a tile's k is whole");
 DEVICE GroupTable groups_of(const WgmmaArgs& args, char* shared) {
   return GroupTable(args, shared + kLayout.shared_bytes());
 }
-DEVICE Queue queue_of(const WgmmaArgs& args, char* shared) { return Queue(args, groups_of(args, shared)); }
+DEVICE Queue queue_of(const WgmmaArgs& args, char* shared) {
+  return Queue(args, groups_of(args, shared), args.interleave != 0);
+}
 #else
 DEVICE Queue queue_of(const WgmmaArgs& args, char*) { return Queue(args, args.products()); }
 #endif
@@ -327,8 +332,8 @@ DEVICE void copy_tiles(const WgmmaArgs& args, TilePipeline& pipeline, const Queu
     const int bytes = SKIP ? ELEMENT_PARTS * (Left::kSkipping.copied_bytes(SWAP_AB ? columns : rows) +
                                               Right::kSkipping.copied_bytes(SWAP_AB ? rows : columns))
                            : kStageBytes;
-#if INTERLEAVE
-    const CachePolicy of_policy = cache_policy(work.only_row), usual = cache_policy(false);
+#if GROUPED
+    const CachePolicy of_policy = cache_policy(queue.interleave && work.only_row), usual = cache_policy(false);
 #else
     constexpr CachePolicy of_policy = 0, usual = 0;
 #endif

@@ -94,13 +94,15 @@ std::optional<std::size_t> staged_operand(const Problem& problem) {
   return static_cast<std::size_t>(found - operands.begin());
 }
 
-/// Whether tiles of grouped products come from two places of their list in turn: where reading the
-/// operands takes over a quarter of the time of multiplying them. With PING_PONG it was slower.
+/// Whether tiles of grouped products come from two places of their list in turn: where reading A
+/// and B takes over a quarter of the time of multiplying them. Not tried with PING_PONG and
+/// without.
 bool interleaves(const Wgmma& s, const Problem& problem) {
   // A Hopper GPU multiplies and adds 250 times in 16 bits while it reads two bytes.
   const double balance = 4 * 500.0 / s.element;
-  return is_grouped(problem) && !s.by_depth && !s.ping_pong &&
-         flops_of(problem) < balance * operand_bytes(problem);
+  const double read = double(problem.k) * (double(matrices_a(problem)) * double(problem.m) +
+                                           double(matrices_b(problem)) * double(problem.n));
+  return !s.ping_pong && flops_of(problem) < balance * read * s.element;
 }
 
 Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& device) {
@@ -110,7 +112,6 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   // Configurations of earlier versions lack these.
   shape.kernel.defines.emplace("STREAM_K", 0);
   shape.kernel.defines.emplace("PROMOTE", 0);
-  if (interleaves(s, problem)) shape.kernel.defines.emplace("INTERLEAVE", 1);
   shape.kernel.defines.emplace("ELEMENT_PARTS", s.parts_of_element);
   shape.kernel.defines.emplace("WGMMA_N", s.width());
   shape.kernel.defines.emplace(kNoSpills, 1);
@@ -153,6 +154,8 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   shape.thread = thread_work(s, problem, ceil_div(items, s.resident(device)));
   MultiplyPlan made(problem, std::move(shape));
   if (is_batched(problem)) made.add_argument({Argument::Kind::integer32, problem.batch});
+  if (is_grouped(problem) && !s.by_depth)
+    made.add_argument({Argument::Kind::integer32, std::int64_t{interleaves(s, problem)}});
   if (s.stream_k) {
     const StreamK stream_k = s.stream_k_of(problem, device);
     const std::int64_t clusters =
@@ -193,8 +196,8 @@ double default_cycles(const DefaultTile& tile, const Problem& problem, const Dev
 /// Whether a block adds the parts of the problem's order itself: where the tiles occupy most
 /// multiprocessors.
 bool adds_parts(const DefaultTile& tile, const Problem& problem, const DeviceInfo& device) {
-  return problem.order && problem.order->part > 0 && problem.order->rows == 1 &&
-         problem.order->part % (128 / bytes_of(problem.a.type)) == 0 &&
+  return problem.order && problem.order->part > 0 && problem.order->part < problem.k &&
+         problem.order->rows == 1 && problem.order->part % (128 / bytes_of(problem.a.type)) == 0 &&
          !Wgmma::must_promote(problem) && 2 * tiles_of(tile, problem) > device.multiprocessors;
 }
 
@@ -260,7 +263,9 @@ std::optional<SumOrder> order_of(const Problem& problem, const Configuration& c,
     order.promoted = s.promote && !s.adds_parts() ? s.tile_k : 0;
   }
   if (s.adds_parts()) {
-    if (!problem.order || problem.order->part % s.tile_k != 0 || s.split > 1) return std::nullopt;
+    if (!problem.order || problem.order->part % s.tile_k != 0 || problem.order->part >= problem.k ||
+        s.split > 1)
+      return std::nullopt;
     order.part = problem.order->part;
     return order;
   }
