@@ -324,7 +324,7 @@ Resolution resolve_with_portfolio(const Resolver& stored,
                                   const Problem& problem, const Conditions& conditions) {
   constexpr double kNear = 2;      // log2 of the sizes: a measurement up to this distance decides
   constexpr double kMargin = 1.1;  // factor by which the portfolio must beat a farther measurement
-  constexpr double kOfDefault = 1.5;  // and by which a default, which nobody measured, must beat it
+  constexpr double kOfDefault = 1.5;  // by which an unmeasured default must beat it
   Resolution resolution = stored.resolve(problem, conditions);
   if (resolution.kind == MatchKind::exact) return resolution;
   const bool predicted = resolution.kind == MatchKind::predicted;

@@ -149,7 +149,7 @@ TEST(CompileEverything, TemplatesCompileForEveryArchitecture) {
               spilled.load());
 }
 
-// What portfolios serve for large products on architectures that nobody measured.
+// What portfolios serve for large products on architectures without measurements.
 TEST(CompileEverything, PortfoliosCompileForEveryArchitecture) {
   std::unique_ptr<Compiler> compiler;
   try {

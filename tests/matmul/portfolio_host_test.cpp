@@ -1,4 +1,4 @@
-// What portfolios serve on GPUs of capabilities that nobody measured: right on the CPU executor.
+// Kernels that portfolios serve on capabilities without measurements, on the CPU executor.
 #include "matmul/executable.hpp"
 #include "matmul/portfolio.hpp"
 #include "matmul/resolve.hpp"
