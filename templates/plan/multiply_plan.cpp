@@ -320,7 +320,9 @@ MultiplyPlan::MultiplyPlan(const Problem& problem, MultiplyShape shape)
       {Kind::integer64, problem_.m},
       {Kind::integer64, problem_.n},
       {Kind::k},
-      {Kind::integer64, ceil_div(ceil_div(problem_.k, shape_.tile_k), shape_.splits)},
+      {Kind::integer64, shape_.part_tiles > 0
+                            ? shape_.part_tiles
+                            : ceil_div(ceil_div(problem_.k, shape_.tile_k), shape_.splits)},
       {Kind::integer32, shape_.splits}};
   add_tile_order();
   if (is_grouped(problem_))

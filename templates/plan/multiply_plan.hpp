@@ -76,7 +76,9 @@ struct MultiplyShape {
   int threads = 1;
   std::uint32_t shared_bytes = 0;
   Dim3 cluster;
-  int splits = 1;   ///< parts of k; more than 1 adds a reduce step
+  int splits = 1;  ///< parts of k; more than 1 adds a reduce step
+  std::int64_t part_tiles =
+      0;            ///< tiles of k of a part that a block adds itself; 0: `splits` cut k
   int group_m = 1;  ///< GROUP_M of the tile order: tile rows a group
   Pack pack_a = Pack::none, pack_b = Pack::none;
   bool packs_split = false;   ///< packs split f32 into two tf32 (plan_packs())

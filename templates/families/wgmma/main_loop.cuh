@@ -107,7 +107,7 @@ constexpr int kStagedColumns = kEpilogue.staged();
 typedef StagedRow<kScratch.columns, VECTOR_C, SHIFT_C != 0> StagedSums;
 constexpr tilewise::wgmma::ConsumerBarriers kBarriers = {CONSUMERS, PING_PONG != 0, EPILOGUE == 2, SWAP_AB != 0};
 constexpr tilewise::wgmma::BlockLayout kLayout = {kStageBytes, STAGES, kEpilogue.bytes(), CONSUMERS * 4, kBarriers.all() + GROUPED_DEPTH};
-constexpr tilewise::wgmma::RegisterLayout kRegisters = {CONSUMERS, BLOCKS_PER_SM, 
+constexpr tilewise::wgmma::RegisterLayout kRegisters = {CONSUMERS, BLOCKS_PER_SM,
                                                         (1 + tilewise::wgmma::promoted_at_once(PROMOTE)) * kInstructions * WGMMA_N / 2};
 
 // Mbarriers behind those of the stages: whose turn it is (PING_PONG), where a warpgroup's warps meet, and loads of C.
@@ -135,11 +135,6 @@ struct WgmmaArgs : MultiplyArgs {
   int share;        // a cluster's tiles of k of those that are shared
 #endif
   int skip;  // 1: copies of tiles skip what is outside of A and B
-#if PROMOTE == 3
-  int part_tiles;  // of k, of a part
-#else
-  static constexpr int part_tiles = 0;
-#endif
   TensorMap a_map, b_map;
 #if EPILOGUE == 2
   TensorMap c_maps[kStored.maps()];
@@ -202,7 +197,8 @@ struct WorkItem {
     else
       take_part(args, queue, block);
 #else
-    const unsigned all = tiles_of_k(args), share = static_cast<unsigned>(k_share<SPLIT != 0, TILE_K>(args));
+    const unsigned all = tiles_of_k(args);
+    const unsigned share = PROMOTE == 3 ? all : static_cast<unsigned>(k_share<SPLIT != 0, TILE_K>(args));
     const Tile place = queue.tile(number);
     const unsigned begin = SPLIT ? share * unsigned(place.split) : 0;  //@ wgmma-split-begin
     take(queue, number, begin, begin + share < all ? begin + share : all, block);

@@ -126,6 +126,7 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   shape.shared_bytes = s.shared_bytes(s.shift_c(problem));
   shape.cluster.x = static_cast<std::uint32_t>(s.cluster());
   shape.splits = s.split;
+  if (s.adds_parts()) shape.part_tiles = problem.order->part / s.tile_k;
   // GROUP_M counts rows of clusters.
   const std::int64_t rows = std::int64_t{s.tile_m} * s.cluster_m;
   const int group_m = static_cast<int>(group_m_of(problem, rows, s.group_m));
@@ -167,8 +168,6 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
     made.set_persistent(std::min(items, s.resident(device)) * s.cluster(), items * s.cluster());
   }
   made.add_argument({Argument::Kind::integer32, std::int64_t{s.a.skips}});
-  if (s.adds_parts())
-    made.add_argument({Argument::Kind::integer32, problem.order->part / s.tile_k});
   return made.finish();
 }
 
@@ -300,7 +299,7 @@ KernelTemplate wgmma_template() {
   t.summary = "Hopper's tensor cores, fed by TMA, warp-specialised";
   t.parameters = wgmma::parameters();
   t.constraints = wgmma::constraints();
-  t.revision = 4;
+  t.revision = 5;
   t.sum_order = order_of;
   t.sum_order_reads = {"TILE_K", "SPLIT_K", "STREAM_K", "PROMOTE", "SWAP_AB"};
   t.supports = supports;

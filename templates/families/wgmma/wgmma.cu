@@ -115,7 +115,8 @@ DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, int bl
 #endif
     };
     with_block_count((rows + 63) / 64, [&](auto blocks) {
-      multiply_tiles<decltype(blocks)::COUNT>(sums, pipeline, from, work.tiles, args.part_tiles, first, issued);
+      multiply_tiles<decltype(blocks)::COUNT>(sums, pipeline, from, work.tiles, static_cast<int>(args.part_tiles), first,
+                                                      issued);
     });
 #if STREAM_K
     if (work.shared()) {
