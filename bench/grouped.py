@@ -13,6 +13,7 @@ import os
 import statistics
 import subprocess
 import sys
+import time
 
 CASES = "8,64,128,256"
 ROWS = "1024,8192,65536"
@@ -36,7 +37,7 @@ def rows_of(distribution, groups, rows):
 
 
 def tune(options, groups, rows, n, k, distribution):
-    budget = options.budget + 6e-9 * groups * n * k  # making and checking B takes some 3 s a gigabyte
+    budget = options.budget + 2e-9 * groups * n * k  # making and checking B takes some 1 s a gigabyte
     command = [options.autotune, "tune", "--device", "0", "--dtype", "bf16", "--layout", "nt", "--groups", str(groups), "--distribution",
                distribution, "--sizes", f"{rows}x{n}x{k}", "--budget", f"{budget:.1f}s", "--db", options.db, "--json", "-q"]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -68,8 +69,6 @@ def gpu_us(torch, calls, rounds=9, least_us=3e3):
 
 def host_us(torch, call, calls=200):
     """Microseconds of the host for one call, which is enqueued."""
-    import time
-
     call()
     torch.cuda.synchronize()
     times = []
@@ -130,8 +129,9 @@ def geometric_mean(values):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--db", required=True, help="the database of the searches")
-    parser.add_argument("--budget", type=float, default=8, help="seconds of a search, and 3 for each gigabyte of B; 0: none, what is stored serves")
+    parser.add_argument("--budget", type=float, default=8, help="seconds of a search, and 1 for each gigabyte of B; 0: none, what is stored serves")
     parser.add_argument("--autotune", default=os.environ.get("TILEWISE_AUTOTUNE", "autotune"))
+    parser.add_argument("--seconds", type=float, default=0, help="begins no further case after that; 0: all cases")
     parser.add_argument("--groups", default=CASES)
     parser.add_argument("--rows", default=ROWS)
     parser.add_argument("--sizes", default=SIZES, help="NxK, with commas")
@@ -146,12 +146,13 @@ def main():
              for size in options.sizes.split(",") for d in options.distributions.split(",")]
     part, parts = map(int, options.part.split("/"))
     cases = cases[part - 1::parts]
-    if options.budget > 0:
-        for case in cases:
-            tune(options, *case)
-    tilewise.configure(database=options.db)
-    results = []
+    begin, results = time.monotonic(), []
     for case in cases:
+        if options.seconds and time.monotonic() - begin > options.seconds:
+            break
+        if options.budget > 0:
+            tune(options, *case)
+        tilewise.configure(database=options.db)
         results.append(measure(torch, tilewise, *case))
         print(json.dumps(results[-1]), file=sys.stderr, flush=True)
         torch.cuda.empty_cache()
@@ -161,7 +162,8 @@ def main():
     host = {"plain_us": round(host_us(torch, lambda: tilewise.matmul(a, b[0].t(), out)), 2),
             "grouped_us": round(host_us(torch, lambda: tilewise.grouped(a, b.mT, ends, out)), 2)}
     print(json.dumps({
-        "gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "dtype": "bf16", "budget_s": options.budget, "results": results,
+        "gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "dtype": "bf16", "budget_s": options.budget, "cases": len(cases),
+        "results": results,
         "host": host, "of_floor": geometric_mean([r["of_floor"] for r in results]),
         "over_best": geometric_mean([r["over_best"] for r in results]), "least_over_best": min(r["over_best"] for r in results),
         "wrong": sum(not r["right"] for r in results)}, indent=1))
