@@ -96,23 +96,43 @@ BlockSink store(double* to, std::int64_t ld) {
   return store(to, ld, [](double value) { return value; });
 }
 
-// One matrix of an operand in memory while it is multiplied: float, or double for f64.
+// Memory that one matrix after the other uses: new pages for each take longer than generating it.
+class Memory {
+ public:
+  template <typename T>
+  T* of(std::int64_t count) {
+    const auto bytes = sizeof(T) * static_cast<std::size_t>(std::max<std::int64_t>(1, count));
+    if (bytes > bytes_) {
+      data_.reset();
+      data_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+      bytes_ = bytes;
+    }
+    return reinterpret_cast<T*>(data_.get());
+  }
+
+ private:
+  std::unique_ptr<std::byte[]> data_;
+  std::size_t bytes_ = 0;
+};
+
+// One matrix of an operand in `memory` while it is multiplied: float, or double for f64.
 class Generated {
  public:
-  Generated(const TestData& data, std::int64_t matrix, std::int64_t batch, int threads)
+  Generated(Memory& memory, const TestData& data, std::int64_t matrix, std::int64_t batch,
+            int threads)
       : ld_(data.columns()) {
     const std::int64_t count = data.rows() / batch * ld_;
     if (data.type() == DType::f64) {
-      doubles_ = fill<double>(data, matrix * count, count, threads);
+      doubles_ = fill(memory.of<double>(count), data, matrix * count, count, threads);
     } else {
-      floats_ = fill<float>(data, matrix * count, count, threads);
+      floats_ = fill(memory.of<float>(count), data, matrix * count, count, threads);
     }
   }
   // From row `first` of op(X) on.
   MatrixView view(bool transposed, std::int64_t first = 0) const {
     const std::int64_t skipped = transposed ? first : first * ld_;
-    return doubles_ ? MatrixView::of(doubles_.get() + skipped, ld_, transposed)
-                    : MatrixView::of(floats_.get() + skipped, ld_, transposed);
+    return doubles_ ? MatrixView::of(doubles_ + skipped, ld_, transposed)
+                    : MatrixView::of(floats_ + skipped, ld_, transposed);
   }
   // From column `first` of op(X) on.
   MatrixView view_from_column(bool transposed, std::int64_t first) const {
@@ -123,28 +143,31 @@ class Generated {
 
  private:
   template <typename Wide>
-  static std::unique_ptr<Wide[]> fill(const TestData& data, std::int64_t first, std::int64_t count,
-                                      int threads) {
+  static Wide* fill(Wide* values, const TestData& data, std::int64_t first, std::int64_t count,
+                    int threads) {
     constexpr std::int64_t chunk = 1 << 16;
-    auto values = std::make_unique_for_overwrite<Wide[]>(
-        static_cast<std::size_t>(std::max<std::int64_t>(1, count)));
     parallel_for(ceil_div(count, chunk), threads, [&](std::int64_t index, int) {
       const std::int64_t from = index * chunk;
-      data.values(first + from, std::min(chunk, count - from), values.get() + from);
+      data.values(first + from, std::min(chunk, count - from), values + from);
     });
     return values;
   }
 
   std::int64_t ld_;
-  std::unique_ptr<float[]> floats_;
-  std::unique_ptr<double[]> doubles_;
+  float* floats_ = nullptr;
+  double* doubles_ = nullptr;
 };
 
-// The most bytes generated at a time: A and B, then C0 where sums over it are stored.
+// Memory of what is generated for one product.
+struct ProductMemory {
+  Memory a, b_or_c0;
+};
+
+// The most bytes generated at a time: A, and B or then C0, where sums over it are stored.
 std::size_t generated_bytes(const Problem& problem, bool sampled) {
-  const std::int64_t operands =
-      rows_a(problem) * min_lda(problem) + rows_b(problem) * min_ldb(problem);
-  const std::int64_t elements = std::max(operands, sampled ? problem.m * problem.n : 0);
+  const std::int64_t a = rows_a(problem) * min_lda(problem);
+  const std::int64_t b = rows_b(problem) * min_ldb(problem);
+  const std::int64_t elements = a + std::max(b, sampled ? problem.m * problem.n : 0);
   const std::size_t wide = problem.a.type == DType::f64 ? sizeof(double) : sizeof(float);
   return wide * static_cast<std::size_t>(elements);
 }
@@ -163,24 +186,24 @@ struct Computation {
     const std::vector<RowRange> depths =
         by_depth ? row_ranges(problem, group_rows_of(problem).data())
                  : std::vector<RowRange>(static_cast<std::size_t>(problem.batch), {0, problem.k});
-    {
-      // A (and B) of all products, where they are one matrix.
-      std::optional<Generated> a, b;
-      if (matrices_a(problem) < problem.batch) a.emplace(generated(DataOf::a, 0, threads));
-      if (by_depth) b.emplace(generated(DataOf::b, 0, threads));
-      parallel_for(problem.batch, small ? threads : 1, [&](std::int64_t product, int) {
-        OneProduct{*this, product, rows.of(product), depths[static_cast<std::size_t>(product)],
-                   small ? 1 : threads}
-            .run(a ? &*a : nullptr, b ? &*b : nullptr);
-      });
-    }
+    // A (and B) of all products, where they are one matrix.
+    ProductMemory shared, kept;
+    std::optional<Generated> a, b;
+    if (matrices_a(problem) < problem.batch) a.emplace(generated(shared.a, DataOf::a, 0, threads));
+    if (by_depth) b.emplace(generated(shared.b_or_c0, DataOf::b, 0, threads));
+    parallel_for(problem.batch, small ? threads : 1, [&](std::int64_t product, int) {
+      ProductMemory own;
+      OneProduct{*this, product, rows.of(product), depths[static_cast<std::size_t>(product)],
+                 small ? 1 : threads}
+          .run(a ? &*a : nullptr, b ? &*b : nullptr, small ? own : kept);
+    });
     if (problem.grouping == Grouping::rows && layout.header().sampled)
       OneProduct{*this, 0, {0, problem.m}, {}, threads}.freivalds_c0(
-          generated(DataOf::c0, 0, threads).view(false));
+          generated(kept.b_or_c0, DataOf::c0, 0, threads).view(false));
   }
 
-  Generated generated(DataOf operand, std::int64_t matrix, int threads) const {
-    return {TestData(problem, set, operand, layout.header().seed), matrix,
+  Generated generated(Memory& memory, DataOf operand, std::int64_t matrix, int threads) const {
+    return {memory, TestData(problem, set, operand, layout.header().seed), matrix,
             matrices_of(problem, operand), threads};
   }
 
@@ -195,31 +218,30 @@ struct Computation {
     std::int64_t first_row = range.begin, m = range.end - range.begin;
     std::int64_t k = depth.end - depth.begin;
 
-    Generated generated(DataOf operand) const { return of.generated(operand, product, threads); }
+    Generated generated(Memory& memory, DataOf operand) const {
+      return of.generated(memory, operand, product, threads);
+    }
 
     // all_a, all_b: A and B of all products; null: each has its own.
-    void run(const Generated* all_a, const Generated* all_b) const {
+    void run(const Generated* all_a, const Generated* all_b, ProductMemory& memory) const {
       if (m == 0) return;
       const bool by_depth = all_b != nullptr;
-      {
-        std::optional<Generated> own_a, own_b;
-        if (!all_a) own_a.emplace(generated(DataOf::a));
-        if (!all_b) own_b.emplace(generated(DataOf::b));
-        // By depth A is stored by k, and its columns of op(A) begin at the product's first.
-        const MatrixView left = by_depth
-                                    ? all_a->view_from_column(problem.a.transposed, depth.begin)
-                                : all_a ? all_a->view(problem.a.transposed, first_row)
-                                        : own_a->view(problem.a.transposed);
-        const MatrixView right = by_depth ? all_b->view(problem.b.transposed, depth.begin)
-                                          : own_b->view(problem.b.transposed);
-        if (!layout.header().sampled) {
-          return multiply(layout.full.from_row(first_row, m), left, right);
-        }
-        sampled_rows(left, right);
-        sampled_columns(left, right);
-        freivalds_products(left, right);
+      std::optional<Generated> own_a, own_b;
+      if (!all_a) own_a.emplace(generated(memory.a, DataOf::a));
+      if (!all_b) own_b.emplace(generated(memory.b_or_c0, DataOf::b));
+      // By depth A is stored by k, and its columns of op(A) begin at the product's first.
+      const MatrixView left = by_depth ? all_a->view_from_column(problem.a.transposed, depth.begin)
+                              : all_a  ? all_a->view(problem.a.transposed, first_row)
+                                       : own_a->view(problem.a.transposed);
+      const MatrixView right = by_depth ? all_b->view(problem.b.transposed, depth.begin)
+                                        : own_b->view(problem.b.transposed);
+      if (!layout.header().sampled) {
+        return multiply(layout.full.from_row(first_row, m), left, right);
       }
-      if (by_depth || !all_a) freivalds_c0(generated(DataOf::c0).view(false));
+      sampled_rows(left, right);
+      sampled_columns(left, right);
+      freivalds_products(left, right);
+      if (by_depth || !all_a) freivalds_c0(generated(memory.b_or_c0, DataOf::c0).view(false));
     }
 
     // Products of the given parts of op(A) and op(B).
@@ -296,11 +318,12 @@ struct Computation {
 // The error of strict f32 on the first matrix, for comparison with other f32 modes.
 double strict_error_of(const Problem& problem, std::uint64_t seed, int threads) {
   if (problem.math == MathMode::strict || problem.batch == 0) return 0;
-  const auto generated = [&](DataOf operand) {
-    return Generated(TestData(problem, DataSet::bounded, operand, seed), 0,
+  ProductMemory memory;
+  const auto generated = [&](Memory& in, DataOf operand) {
+    return Generated(in, TestData(problem, DataSet::bounded, operand, seed), 0,
                      matrices_of(problem, operand), threads);
   };
-  const Generated a = generated(DataOf::a), b = generated(DataOf::b);
+  const Generated a = generated(memory.a, DataOf::a), b = generated(memory.b_or_c0, DataOf::b);
   return strict_f32_error(problem.m, problem.n, problem.k, a.view(problem.a.transposed),
                           b.view(problem.b.transposed), threads);
 }
