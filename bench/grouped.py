@@ -37,7 +37,7 @@ def rows_of(distribution, groups, rows):
 
 
 def tune(options, groups, rows, n, k, distribution):
-    budget = options.budget + 2e-9 * groups * n * k  # making and checking B takes some 1 s a gigabyte
+    budget = options.budget + 2e-9 * groups * n * k  # a second to make and check each gigabyte of B
     command = [options.autotune, "tune", "--device", "0", "--dtype", "bf16", "--layout", "nt", "--groups", str(groups), "--distribution",
                distribution, "--sizes", f"{rows}x{n}x{k}", "--budget", f"{budget:.1f}s", "--db", options.db, "--json", "-q"]
     done = subprocess.run(command, capture_output=True, text=True)
