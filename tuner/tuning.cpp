@@ -190,7 +190,7 @@ void Tuning::recall() {
   std::vector<Candidate> wanted = session_.options.first;
   std::erase_if(wanted, [this](const Candidate& one) { return !session_.space.contains(one); });
   std::vector<Candidate> shipped;
-  if (!session_.options.brief && session_.options.only.empty())
+  if (session_.options.first.empty() && session_.options.only.empty())
     shipped = shipped_candidates(session_.context.database, session_.space);
   if (!shipped.empty()) wanted.insert(wanted.begin(), shipped.front());
   if (session_.incumbent) wanted.insert(wanted.begin(), *session_.incumbent);
@@ -200,7 +200,9 @@ void Tuning::recall() {
                     [&](const Record& record) { return record.candidate == candidate; });
     if (!known && proposed_first_.insert(candidate).second) first_.push_back(candidate);
   }
-  if (!session_.options.brief) awaited_ = {first_.begin(), first_.end()};
+  const std::size_t most = session_.options.brief ? 1 : first_.size();
+  awaited_ = {first_.begin(),
+              first_.begin() + static_cast<std::ptrdiff_t>(std::min(most, first_.size()))};
   for (const StaleMeasurements* hints : {&stale_, &of_others})
     for (const Candidate& candidate : hints->fastest(kSuggested))
       if (session_.space.contains(candidate)) strategy_->suggest(candidate);

@@ -191,6 +191,21 @@ TEST_F(ShortSearch, MeasuresTheBestShippedCandidate) {
   EXPECT_TRUE(is_measured(best.front()));
 }
 
+// As the probes of an order of sums: their winners serve products, too.
+TEST_F(ShortSearch, MeasuresItWhenBrief) {
+  options.brief = true;
+  EXPECT_TRUE(run().winner);
+  EXPECT_TRUE(is_measured(shipped(problem, evaluator.device_info()).front()));
+}
+
+TEST_F(ShortSearch, MeasuresTheFirstOfTheCallersListWhenBrief) {
+  const KernelTemplate& naive = find_template("naive");
+  options.brief = true;
+  options.first = {{"naive", naive.default_configuration(problem, evaluator.device_info())}};
+  EXPECT_TRUE(run().winner);
+  EXPECT_TRUE(is_measured(options.first.front()));
+}
+
 TEST_F(ShortSearch, MeasuresTheCallersOwnListAlone) {
   const KernelTemplate& naive = find_template("naive");
   options.only = {{"naive", naive.default_configuration(problem, evaluator.device_info())}};
