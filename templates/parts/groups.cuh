@@ -41,64 +41,86 @@ struct GroupRows {
   int group;
 };
 
-// A warp's walk over the products, 32 at a time, one of each lane.
+// A warp's walk over the products, 32 COUNT at a time, of which each lane has COUNT neighbours: a scan of the lanes waits for ten
+// shuffles, whatever COUNT is.
+template <int COUNT>
 struct GroupWalk {
   int rows, tile_m;  // of A; of a tile
   int end = 0;       // the largest end of the products before
   unsigned tiles = 0;  // tile rows of the products before
-  GroupRows own = {0, 0, 0, 0};
-  unsigned own_tiles = 0;
+  // The lane's products: the first one, its first row and tile row, and the ends of all.
+  int group = 0, begin = 0;
+  unsigned tiles_before = 0;
+  int ends[COUNT];
 
   DEVICE_MEMBER GroupWalk(int of_a, int of_tile) : rows(of_a), tile_m(of_tile) {}
 
-  // Takes the next 32 products. number: the lane's, of the product `group`; is_one: there is one.
-  DEVICE_MEMBER void take(int number, int group, bool is_one) {
+  // Takes the next products. numbers: the lane's, from the product `first` on.
+  DEVICE_MEMBER void take(const int (&numbers)[COUNT], int first) {
     const int lane = int(threadIdx.x) % 32;
-    int inside = !is_one || number < 0 ? 0 : (number < rows ? number : rows);  //@ groups-clamp
-    int begin = 0;
+    group = first;
+    UNROLL_ALL
+    for (int i = 0; i < COUNT; ++i) {
+      const int number = numbers[i];
+      ends[i] = number < 0 ? 0 : (number < rows ? number : rows);  //@ groups-clamp
 #if GROUPED == 1
+      if (i > 0 && ends[i - 1] > ends[i]) ends[i] = ends[i - 1];  //@ groups-largest-of-lane
+#endif
+    }
+#if GROUPED == 1
+    int largest = ends[COUNT - 1];
     UNROLL_ALL
     for (int by = 1; by < 32; by *= 2) {
-      const int before = shuffle(inside, (lane + 32 - by) % 32);
-      if (lane >= by && before > inside) inside = before;  //@ groups-largest
+      const int before = shuffle(largest, (lane + 32 - by) % 32);
+      if (lane >= by && before > largest) largest = before;  //@ groups-largest
     }
-    if (end > inside) inside = end;
-    const int before = shuffle(inside, (lane + 31) % 32);
-    begin = lane == 0 ? end : before;
-    end = shuffle(inside, 31);
+    const int before = shuffle(largest, (lane + 31) % 32);
+    begin = lane > 0 && before > end ? before : end;
+    UNROLL_ALL
+    for (int i = 0; i < COUNT; ++i)
+      if (begin > ends[i]) ends[i] = begin;
+    const int last = shuffle(largest, 31);
+    if (last > end) end = last;
 #endif
-    own_tiles = (static_cast<unsigned>(inside - begin) + tile_m - 1) / tile_m;
-    unsigned sum = own_tiles;
+    unsigned own = 0;
+    UNROLL_ALL
+    for (int i = 0; i < COUNT; ++i) own += tiles_of(i);
+    unsigned sum = own;
     UNROLL_ALL
     for (int by = 1; by < 32; by *= 2) {
       const unsigned before = shuffle(sum, (lane + 32 - by) % 32);
       if (lane >= by) sum += before;
     }
-    own = {begin, inside, tiles + sum - own_tiles, group};
+    tiles_before = tiles + sum - own;
     tiles += shuffle(sum, 31);
+  }
+  DEVICE_MEMBER int begin_of(int i) const { return GROUPED == 1 && i > 0 ? ends[i - 1] : begin; }
+  DEVICE_MEMBER unsigned tiles_of(int i) const { return (static_cast<unsigned>(ends[i] - begin_of(i)) + tile_m - 1) / tile_m; }
+  // Calls each(product, its tile rows) for the lane's products.
+  template <class Each>
+  DEVICE_MEMBER void for_own(const Each& each) const {
+    unsigned before = tiles_before;
+    UNROLL_ALL
+    for (int i = 0; i < COUNT; ++i) {
+      const unsigned own = tiles_of(i);
+      each(GroupRows{begin_of(i), ends[i], before, group + i}, own);
+      before += own;
+    }
   }
 };
 
-// Calls each(walk) after each 32 products, until it returns true. Numbers of COUNT x 32 products are loaded at a time: loads that
-// wait for one another would take longer than all else.
+// Calls each(walk) after each 32 COUNT products, until it returns true. Their numbers are loaded at a time: loads that wait for
+// one another would take longer than all else.
 template <int COUNT, class Each>
 DEVICE void for_groups(const MultiplyArgs& args, int tile_m, const Each& each) {
-  GroupWalk walk(static_cast<int>(args.m), tile_m);
-  const int groups = static_cast<int>(args.groups), lane = int(threadIdx.x) % 32;
-  for (int first = 0; first < groups; first += 32 * COUNT) {
+  GroupWalk<COUNT> walk(static_cast<int>(args.m), tile_m);
+  const int groups = static_cast<int>(args.groups);
+  for (int first = int(threadIdx.x) % 32 * COUNT, all = 0; all < groups; first += 32 * COUNT, all += 32 * COUNT) {
     int numbers[COUNT];
     UNROLL_ALL
-    for (int i = 0; i < COUNT; ++i) {
-      const int group = first + 32 * i + lane;
-      numbers[i] = group < groups ? args.group_rows[group] : 0;
-    }
-    UNROLL_ALL
-    for (int i = 0; i < COUNT; ++i) {
-      const int begin = first + 32 * i;
-      if (begin >= groups) return;
-      walk.take(numbers[i], begin + lane, begin + lane < groups);
-      if (each(walk)) return;
-    }
+    for (int i = 0; i < COUNT; ++i) numbers[i] = first + i < groups ? args.group_rows[first + i] : 0;
+    walk.take(numbers, first);
+    if (each(walk)) return;
   }
 }
 
@@ -106,13 +128,18 @@ DEVICE void for_groups(const MultiplyArgs& args, int tile_m, const Each& each) {
 // Called by a whole warp.
 DEVICE GroupRows group_of_tile_row(const MultiplyArgs& args, int tile_m, unsigned tile_row) {
   GroupRows found = {0, 0, 0, 0};
-  for_groups<4>(args, tile_m, [&](const GroupWalk& walk) {
+  for_groups<4>(args, tile_m, [&](const GroupWalk<4>& walk) {
     if (tile_row >= walk.tiles) return false;
-    // The lanes whose products end behind it are the last ones; the first of these has it.
-    const unsigned behind = which_lanes(tile_row < walk.own.tiles_before + walk.own_tiles);
-    const int lane = lowest_lane(behind);  //@ groups-lane
-    found = {shuffle(walk.own.begin, lane), shuffle(walk.own.end, lane), shuffle(walk.own.tiles_before, lane),
-             shuffle(walk.own.group, lane)};
+    GroupRows own = {0, 0, 0, 0};
+    bool behind = false;  // the end of one of the lane's products
+    walk.for_own([&](const GroupRows& rows, unsigned tiles) {
+      if (behind || tile_row >= rows.tiles_before + tiles) return;
+      own = rows;
+      behind = true;
+    });
+    // The first of the lanes with such a product has it.
+    const int lane = lowest_lane(which_lanes(behind));  //@ groups-lane
+    found = {shuffle(own.begin, lane), shuffle(own.end, lane), shuffle(own.tiles_before, lane), shuffle(own.group, lane)};
     return true;
   });
   return found;
@@ -131,13 +158,13 @@ struct GroupTable {
   }
   // Called by one warp; a barrier must follow.
   DEVICE_MEMBER void fill(const MultiplyArgs& args, int tile_m) const {
-    for_groups<8>(args, tile_m, [&](const GroupWalk& walk) {
-      const int group = walk.own.group;
-      if (group < groups) {
-        tiles_before[group] = walk.own.tiles_before;
-        ends[group] = static_cast<int>(walk.own.end);
-      }
-      if (group == groups - 1) tiles_before[groups] = walk.own.tiles_before + walk.own_tiles;
+    for_groups<8>(args, tile_m, [&](const GroupWalk<8>& walk) {
+      walk.for_own([&](const GroupRows& rows, unsigned tiles) {
+        if (rows.group >= groups) return;
+        tiles_before[rows.group] = rows.tiles_before;
+        ends[rows.group] = static_cast<int>(rows.end);
+        if (rows.group == groups - 1) tiles_before[groups] = rows.tiles_before + tiles;
+      });
       return false;
     });
   }

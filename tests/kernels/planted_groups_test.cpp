@@ -92,7 +92,7 @@ TEST(PlantedGroups, TheMatrixOfAnotherProduct) {
   expect_found(wgmma(TILEWISE_CHECK_PLAIN, kRows), changed("groups-half"_marker, "<=", "<"),
                {"Floating point exception"});
   expect_found(plain(TILEWISE_CHECK_PLAIN),
-               changed("groups-lane"_marker, "lowest_lane(behind)", "0"), {kWrong});
+               changed("groups-lane"_marker, "lowest_lane(which_lanes(behind))", "0"), {kWrong});
 }
 
 TEST(PlantedGroups, NumbersThatAreTakenAsTheyAre) {
@@ -100,6 +100,7 @@ TEST(PlantedGroups, NumbersThatAreTakenAsTheyAre) {
                changed("groups-clamp"_marker, "(number < rows ? number : rows)", "number"),
                {"AddressSanitizer"});
   expect_found(plain(TILEWISE_CHECK_PLAIN), removed("groups-largest"_marker), {kWrong});
+  expect_found(plain(TILEWISE_CHECK_PLAIN), removed("groups-largest-of-lane"_marker), {kWrong});
 }
 
 Subject by_depth(const std::string& checker) {
