@@ -187,6 +187,17 @@ std::int64_t most_rows(const Problem& problem) {
   return most;
 }
 
+double expected_bytes(const Problem& problem) {
+  if (!is_grouped(problem) || problem.grouping == Grouping::depth || matrices_b(problem) == 1 ||
+      too_many(problem))
+    return operand_bytes(problem);
+  std::int64_t unread = 0;
+  for (const RowRange& rows : row_ranges(problem, group_rows_of(problem).data()))
+    unread += rows.begin == rows.end;
+  return operand_bytes(problem) -
+         double(unread) * double(problem.k) * double(problem.n) * bits_of(problem.b.type) / 8;
+}
+
 std::int64_t row_tiles(const Problem& problem, std::int64_t tile) {
   if (problem.grouping != Grouping::rows) return ceil_div(problem.m, tile) * problem.batch;
   // Each product with rows has at most tile - 1 that are missing in its last tile.

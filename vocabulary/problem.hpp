@@ -77,6 +77,10 @@ std::int64_t row_tiles(const Problem& problem, std::int64_t tile);
 /// The same, of a grouped problem by its distribution.
 double expected_row_tiles(const Problem& problem, std::int64_t tile);
 
+/// operand_bytes() without those that a grouped product does not read by its distribution: B of
+/// products without rows.
+double expected_bytes(const Problem& problem);
+
 /// Bytes of the epilogue's operands.
 double epilogue_bytes(const Problem& problem);
 

@@ -259,7 +259,7 @@ double roof_us(const ReportProblem& problem) {
   for (const Roof& roof : problem.memory_roofs)
     if (roof.name == "device memory") bytes = roof.rate;
   if (!(flops > 0) || !(bytes > 0)) return 0;
-  return 1e6 * std::max(flops_of(problem.problem) / flops, operand_bytes(problem.problem) / bytes);
+  return 1e6 * std::max(flops_of(problem.problem) / flops, expected_bytes(problem.problem) / bytes);
 }
 
 }  // namespace tilewise::cli

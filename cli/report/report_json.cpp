@@ -332,7 +332,7 @@ std::string details_json(const ReportProblem& problem, ReportStrings& strings) {
   }
   return dump({{"records", problem.records},
                {"flops", flops_of(problem.problem)},
-               {"bytes", operand_bytes(problem.problem)},
+               {"bytes", expected_bytes(problem.problem)},
                {"templates", template_list},
                {"columns", columns_json(problem, templates)},
                {"searches", searches_json(problem, strings)},

@@ -105,7 +105,7 @@ void state_multiply_work(LaunchStep& step, const Problem& problem, const Multipl
       results * (shape.splits > 1 ? shape.splits * sum_bytes : bytes_of(problem.c.type));
   const double of_epilogue = epilogue_bytes(problem);
   const double epilogue_here = shape.splits > 1 ? 0 : of_epilogue;
-  work.compulsory_bytes = operand_bytes(problem) - of_epilogue -
+  work.compulsory_bytes = expected_bytes(problem) - of_epilogue -
                           results * bytes_of(problem.c.type) + written + epilogue_here;
   const double slice_bits = shape.tile_m * thread.fetched_a * bits_of(problem.a.type) +
                             shape.tile_n * thread.fetched_b * bits_of(problem.b.type);

@@ -101,6 +101,23 @@ TEST(Grouping, WorkIsThatOfAllRows) {
   EXPECT_EQ(operand_bytes(grouped(100, 5)), 4.0 * (100 * 40 + 5 * 24 * 40 + 100 * 24));
 }
 
+TEST(Grouping, MatricesOfProductsWithoutRowsAreNotRead) {
+  const auto bytes = [](std::int64_t m, double products) {
+    return 4.0 * (double(m) * 40 + products * 24 * 40 + double(m) * 24);
+  };
+  EXPECT_EQ(expected_bytes(grouped(100, 5)), bytes(100, 5));
+  EXPECT_EQ(expected_bytes(grouped(3, 5)), bytes(3, 3));
+  EXPECT_EQ(expected_bytes(grouped(100, 5, Distribution::one_hot)), bytes(100, 1));
+  // 7, 2, 1, 1 and 0 rows.
+  EXPECT_EQ(expected_bytes(grouped(11, 5, Distribution::zipf)), bytes(11, 5 - 1));
+  Problem plain = grouped(100, 5, Distribution::one_hot);
+  plain.grouping = Grouping::none;
+  EXPECT_EQ(expected_bytes(plain), operand_bytes(plain));
+  Problem depth = grouped(100, 5, Distribution::one_hot);
+  depth.grouping = Grouping::depth;
+  EXPECT_EQ(expected_bytes(depth), operand_bytes(depth));
+}
+
 TEST(Grouping, TextsAreRead) {
   for (const Grouping grouping :
        {Grouping::none, Grouping::rows, Grouping::counts, Grouping::depth})
