@@ -68,8 +68,7 @@ def cover(options, n, k, dtype, invariant):
     done = subprocess.run(command + (["--invariant"] if invariant else []), capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(done.stderr)
-    document = json.loads(done.stdout)
-    return document["orders"][0]["order"] if invariant else None
+    return json.loads(done.stdout)["orders"][0] if invariant else None
 
 
 def rows_that_differ(torch, tilewise, a, b, products, generator, device):
@@ -131,7 +130,7 @@ def logits_that_differ(torch, tilewise, dtype):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--db", required=True)
-    parser.add_argument("--autotune", default="autotune")
+    parser.add_argument("--autotune", default=os.environ.get("TILEWISE_AUTOTUNE", "autotune"))
     parser.add_argument("--budget", type=float, default=60, help="seconds of each cover")
     parser.add_argument("--pairs", default=PAIRS, help="n and k")
     parser.add_argument("--types", default="bf16,f16")
@@ -158,8 +157,8 @@ def main():
             a, b = (torch.randn(rows, k, device="cuda", dtype=kind) for rows in (MOST, n))
             tilewise.prepare(1, n, k, layout="nt", dtype=dtype, last_m=MOST, invariant=True)
             wrong, example = rows_that_differ(torch, tilewise, a, b, options.products, generator, None)
-            row = {"dtype": dtype, "n": n, "k": k, "order": order, "compared": options.products, "wrong": wrong, "example": example,
-                   "cublas_changes": cublas_rows_that_differ(torch, a, b, generator), "times": []}
+            row = {"dtype": dtype, "n": n, "k": k, "order": order["order"], "orders": order["measured"],
+                   "compared": options.products, "wrong": wrong, "example": example, "cublas_changes": cublas_rows_that_differ(torch, a, b, generator), "times": []}
             # Evenly spread in the logarithm, and one of each tenth of the range.
             sizes = {1, MOST} | {round(MOST ** (i / options.timed)) for i in range(options.timed)} \
                 | {generator.randint(1, MOST) for _ in range(options.timed)}
