@@ -51,7 +51,7 @@ std::vector<Record> CoverTable::ok_records(const Problem& problem) const {
 
 std::vector<CoverLayout> CoverTable::reduce(const std::vector<CoverPoint>& points) {
   std::vector<CoverLayout> layouts;
-  for (const Layout layout : range_.layouts)
+  for (const Layout layout : range_.layouts())
     if (const std::optional<CoverLayout> made = reduce(points, layout)) layouts.push_back(*made);
   return layouts;
 }

@@ -103,22 +103,38 @@ std::string Extents::text() const {
   });
 }
 
+bool SizeBlock::contains(const Problem& problem) const {
+  return std::count(layouts.begin(), layouts.end(), layout_of(problem)) > 0 &&
+         m.contains(problem.m) && n.contains(problem.n) && k.contains(problem.k);
+}
+
 bool SizeRange::contains(const Problem& problem) const {
   return problem.a.type == kind.a.type && problem.b.type == kind.b.type &&
          problem.c.type == kind.c.type && problem.accumulator == kind.accumulator &&
          problem.math == kind.math && problem.batch == kind.batch &&
          problem.grouping == kind.grouping && problem.distribution == kind.distribution &&
-         std::count(layouts.begin(), layouts.end(), layout_of(problem)) > 0 &&
-         m.contains(problem.m) && n.contains(problem.n) && k.contains(problem.k);
+         std::any_of(blocks.begin(), blocks.end(),
+                     [&](const SizeBlock& block) { return block.contains(problem); });
+}
+
+std::vector<Layout> SizeRange::layouts() const {
+  std::vector<Layout> all;
+  for (const SizeBlock& block : blocks)
+    for (const Layout layout : block.layouts)
+      if (std::find(all.begin(), all.end(), layout) == all.end()) all.push_back(layout);
+  return all;
 }
 
 RangePoints::RangePoints(SizeRange range, std::uint64_t seed, double most_flops, double most_bytes)
-    : range_(std::move(range)), most_flops_(most_flops), most_bytes_(most_bytes) {
+    : range_(std::move(range)),
+      most_flops_(most_flops),
+      most_bytes_(most_bytes),
+      progress_(range_.blocks.size()) {
   std::mt19937_64 generator(seed);
   for (double& start : start_) start = static_cast<double>(generator() >> 11) / (1ULL << 53);
 }
 
-Problem RangePoints::point(std::uint64_t index) const {
+Problem RangePoints::point(const SizeBlock& block, std::uint64_t index) const {
   // Powers of 1/g, g^4 = g + 1: the recurrence of least discrepancy known in three dimensions.
   constexpr double kSteps[] = {0.8191725133961645, 0.6710436067037893, 0.5497004779019703};
   double places[3];
@@ -126,7 +142,7 @@ Problem RangePoints::point(std::uint64_t index) const {
     const double place = start_[i] + static_cast<double>(index + 1) * kSteps[i];
     places[i] = place - std::floor(place);
   }
-  const std::uint64_t layouts = range_.layouts.size();
+  const std::uint64_t layouts = block.layouts.size();
   // Fewer kernels serve unaligned problems, so these get more points.
   const bool aligned = index / layouts % 5 % 2 == 1;
   const auto value = [aligned](const Extents& extents, double place) {
@@ -135,25 +151,40 @@ Problem RangePoints::point(std::uint64_t index) const {
     return aligned && extents.contains(rounded) ? rounded : any;
   };
   Problem problem = range_.kind;
-  set_layout(problem, range_.layouts[index % layouts]);
-  problem.m = value(range_.m, places[0]);
-  problem.n = value(range_.n, places[1]);
-  problem.k = value(range_.k, places[2]);
+  set_layout(problem, block.layouts[index % layouts]);
+  problem.m = value(block.m, places[0]);
+  problem.n = value(block.n, places[1]);
+  problem.k = value(block.k, places[2]);
   set_alignment(problem, natural_alignment(problem));
   return problem;
 }
 
-std::optional<Problem> RangePoints::next() {
+std::optional<Problem> RangePoints::next_of(const SizeBlock& block, Progress& progress) {
   constexpr int kMostDraws = 10'000;
   for (int draw = 0; draw < kMostDraws; ++draw) {
-    const Problem problem = point(index_++);
+    const Problem problem = point(block, progress.index++);
     if (flops_of(problem) > most_flops_ || operand_bytes(problem) > most_bytes_ ||
         std::find(taken_.begin(), taken_.end(), problem) != taken_.end())
       continue;
     taken_.push_back(problem);
+    progress.points += 1 / block.weight;
     return problem;
   }
+  progress.ended = true;
   return std::nullopt;
+}
+
+std::optional<Problem> RangePoints::next() {
+  for (;;) {
+    std::size_t least = progress_.size();
+    for (std::size_t i = 0; i < progress_.size(); ++i)
+      if (!progress_[i].ended &&
+          (least == progress_.size() || progress_[i].points < progress_[least].points))
+        least = i;
+    if (least == progress_.size()) return std::nullopt;
+    if (std::optional<Problem> problem = next_of(range_.blocks[least], progress_[least]))
+      return problem;
+  }
 }
 
 }  // namespace tilewise

@@ -34,20 +34,30 @@ class Extents {
   std::vector<Item> items_;
 };
 
-/// Problems of one kind whose sizes vary.
-struct SizeRange {
-  Problem kind;  ///< types, math mode and batch; the rest is ignored
+/// Sizes in some layouts.
+struct SizeBlock {
   std::vector<Layout> layouts;
   Extents m, n, k;
+  double weight = 1;  ///< its share of a range's points, over the sum of all
 
   bool contains(const Problem& problem) const;
 };
 
-/// Points of a range, spread evenly in the logarithms of the sizes for any number of points: an
-/// additive recurrence (M. Roberts, "The unreasonable effectiveness of quasirandom sequences",
-/// 2018). Layouts take turns. In two of five rounds of the layouts, extents that are not fixed are
-/// rounded to multiples of 16 elements, where the interval allows, so that rows are aligned.
-/// Deterministic for a seed. Not thread-safe.
+/// Problems of one kind whose sizes vary.
+struct SizeRange {
+  Problem kind;  ///< types, math mode and batch; the rest is ignored
+  std::vector<SizeBlock> blocks;
+
+  bool contains(const Problem& problem) const;
+  std::vector<Layout> layouts() const;  ///< of all blocks, each once
+};
+
+/// Points of a range. Those of a block are spread evenly in the logarithms of the sizes for any
+/// number of points: an additive recurrence (M. Roberts, "The unreasonable effectiveness of
+/// quasirandom sequences", 2018). Layouts take turns. In two of five rounds of the layouts, extents
+/// that are not fixed are rounded to multiples of 16 elements, where the interval allows, so that
+/// rows are aligned. The next point is of the block with the fewest for its weight. Deterministic
+/// for a seed. Not thread-safe.
 class RangePoints {
  public:
   /// Skips problems of more than `most_flops` or `most_bytes` (of A, B and C).
@@ -56,12 +66,18 @@ class RangePoints {
   std::optional<Problem> next();
 
  private:
-  Problem point(std::uint64_t index) const;
+  struct Progress {
+    std::uint64_t index = 0;  // of the recurrence
+    double points = 0;
+    bool ended = false;
+  };
+  Problem point(const SizeBlock& block, std::uint64_t index) const;
+  std::optional<Problem> next_of(const SizeBlock& block, Progress& progress);
 
   SizeRange range_;
   double most_flops_, most_bytes_;
   double start_[3];
-  std::uint64_t index_ = 0;
+  std::vector<Progress> progress_;  // of each block
   std::vector<Problem> taken_;
 };
 

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include "cli/common/csv_list.hpp"
 #include "cli/common/input_file.hpp"
 #include "tilewise/error.hpp"
-#include "vocabulary/csv.hpp"
 #include "vocabulary/decimal.hpp"
 #include "vocabulary/record.hpp"
 #include "vocabulary/standard_json.hpp"
@@ -19,19 +19,6 @@ namespace {
 constexpr const char* kColumns =
     "m, n, k, layout, dtype, out, math, batch, grouped, distribution, align, epilogue, order, "
     "weight, calls, us, lda, ldb, ldc";
-
-/// The non-empty values of a row, by column.
-using Row = std::map<std::string, std::string>;
-
-[[noreturn]] void refuse_list(const std::string& message) {
-  throw Error(ErrorKind::invalid_argument, message);
-}
-
-void check_column(const std::string& name) {
-  const std::vector<std::string> columns = split_list(kColumns);
-  if (std::find(columns.begin(), columns.end(), name) == columns.end())
-    refuse_list("'" + name + "' is not a column; the columns are " + kColumns);
-}
 
 /// A number from 0 to 1e12, or above 0 unless `may_be_0`.
 double number_of(const char* column, const std::string& text, bool may_be_0) {
@@ -115,36 +102,10 @@ const std::string& list_text(const std::string& path) {
   return known != texts.end() ? known->second : texts[path] = contents_of(path);
 }
 
-void check_heading(const std::vector<std::string>& heading) {
-  for (const std::string& column : heading) {
-    check_column(column);
-    if (std::count(heading.begin(), heading.end(), column) > 1)
-      refuse_list("'" + column + "' is there twice");
-  }
-}
-
 std::vector<WeightedProblem> read_csv(const std::string& text, const ProblemOptions& defaults) {
   std::vector<WeightedProblem> problems;
-  std::vector<std::string> heading;
-  for (const CsvRow& csv : csv_rows(text, CsvComments::hash)) {
-    const std::string place = "line " + std::to_string(csv.line);
-    if (heading.empty()) {
-      heading = csv.fields;
-      try {
-        check_heading(heading);
-      } catch (const Error& error) {
-        refuse_list(place + ", the heading: " + error.what());
-      }
-      continue;
-    }
-    if (csv.fields.size() != heading.size())
-      refuse_list(place + ": it has " + std::to_string(csv.fields.size()) +
-                  " fields, the heading has " + std::to_string(heading.size()));
-    Row row;
-    for (std::size_t i = 0; i < heading.size(); ++i)
-      if (!csv.fields[i].empty()) row[heading[i]] = csv.fields[i];
-    add_row(problems, row, defaults, place);
-  }
+  for (const ListRow& row : rows_of_list(text, kColumns))
+    add_row(problems, row.values, defaults, row.place);
   return problems;
 }
 
@@ -172,7 +133,7 @@ std::vector<WeightedProblem> read_json(const std::string& text, const ProblemOpt
     Row row;
     for (const auto& [key, value] : list[i].items()) {
       try {
-        check_column(key);
+        check_column(key, kColumns);
       } catch (const Error& error) {
         refuse_list(place + ": " + error.what());
       }

@@ -1,6 +1,7 @@
 #include "tuner/cover.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "cli/command.hpp"
 #include "cli/common/bench.hpp"
@@ -13,6 +14,7 @@
 #include "cli/common/tune_report.hpp"
 #include "cli/tune/choose_orders.hpp"
 #include "cli/tune/cover_report.hpp"
+#include "cli/tune/range_list.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/problem_text.hpp"
 
@@ -44,6 +46,12 @@ void setup(CLI::App& app, CoverCommand& options) {
          "64,4096");
   extent("--n", options.n, "Columns of C");
   extent("--k", options.k, "Columns of A, rows of B");
+  CLI::Option* list = app.add_option(
+      "--problems", options.problems.list,
+      "Instead of these: a list of ranges, CSV with a heading, with m, n, k and where they differ "
+      "from these options layout, dtype, out, math, and a weight; - is standard input");
+  list->type_name("FILE");
+  for (const char* other : {"--m", "--n", "--k"}) list->excludes(app.get_option(other));
   app.add_option("--budget", options.budget, "Time for the whole range: 90s, 10m, 1h")
       ->type_name("TIME")
       ->check(time_span())
@@ -77,7 +85,8 @@ void setup(CLI::App& app, CoverCommand& options) {
       "have been served is from what the search finds.\n\n" +
       examples({"autotune cover --dtype bf16",
                 "autotune cover --dtype bf16 --layout nt --m 1..4096 --n 4096,14336 --k 4096",
-                "autotune cover --budget 30m --json"}));
+                "autotune cover --budget 30m --json",
+                "autotune cover --problems portfolios/products.csv --budget 8h"}));
 }
 
 Extents extents_of(const char* option, const std::string& text) {
@@ -88,11 +97,18 @@ Extents extents_of(const char* option, const std::string& text) {
   }
 }
 
-SizeRange range_of(const CoverCommand& options) {
-  Problem kind = kind_of(options.problems);
-  set_invariant(kind, options.invariant);
-  return {kind, parse_layouts(options.problems.layout), extents_of("--m", options.m),
-          extents_of("--n", options.n), extents_of("--k", options.k)};
+/// The ranges, one of each kind of products.
+std::vector<WeightedRange> ranges_of(const CoverCommand& options) {
+  std::vector<WeightedRange> ranges;
+  if (!options.problems.list.empty())
+    ranges = read_range_list(options.problems.list, options.problems);
+  else
+    ranges.push_back({{kind_of(options.problems),
+                       {{parse_layouts(options.problems.layout), extents_of("--m", options.m),
+                         extents_of("--n", options.n), extents_of("--k", options.k)}}},
+                      1});
+  for (WeightedRange& one : ranges) set_invariant(one.range.kind, options.invariant);
+  return ranges;
 }
 
 /// Lower limits for the CPU, which takes seconds where a GPU takes microseconds.
@@ -125,30 +141,109 @@ std::vector<ChosenOrder> choose_orders_of(const SizeRange& range, const CoverCom
                                           const std::shared_ptr<const Compiler>& compiler,
                                           Database& database, ImageCache* cache,
                                           const Output& output) {
-  if (!options.invariant || !range.n.fixed() || !range.k.fixed()) return {};
-  const std::vector<std::int64_t> all_n = range.n.numbers(), all_k = range.k.numbers();
-  if (all_n.size() * all_k.size() > kMostPairs) return {};
+  if (!options.invariant) return {};
   Task task{gpus, {}, {}, {}, compiler};
-  for (const Layout layout : range.layouts)
-    for (const std::int64_t n : all_n)
-      for (const std::int64_t k : all_k)
-        for (const std::int64_t m : powers_in(range.m)) {
-          Problem problem = range.kind;
-          set_layout(problem, layout);
-          problem.m = m, problem.n = n, problem.k = k;
-          set_alignment(problem, natural_alignment(problem));
-          task.problems.push_back(problem);
-        }
+  std::size_t pairs = 0;
+  for (const SizeBlock& block : range.blocks) {
+    if (!block.n.fixed() || !block.k.fixed()) return {};
+    const std::vector<std::int64_t> all_n = block.n.numbers(), all_k = block.k.numbers();
+    pairs += all_n.size() * all_k.size();
+    if (pairs > kMostPairs) return {};
+    for (const Layout layout : block.layouts)
+      for (const std::int64_t n : all_n)
+        for (const std::int64_t k : all_k)
+          for (const std::int64_t m : powers_in(block.m)) {
+            Problem problem = range.kind;
+            set_layout(problem, layout);
+            problem.m = m, problem.n = n, problem.k = k;
+            set_alignment(problem, natural_alignment(problem));
+            task.problems.push_back(problem);
+          }
+  }
   task.budgets.assign(task.problems.size(), seconds / double(task.problems.size()));
   task.tune.compile_threads = options.cover.compile_threads;
   std::vector<Task> tasks{std::move(task)};
   return choose_orders(tasks, database, cache, options.bench, output, false);
 }
 
+/// What the ranges of one run have in common.
+struct CoverRun {
+  const CoverCommand& options;
+  const Output& output;
+  const std::vector<Gpu>& gpus;
+  Database& database;
+  ImageCache* cache;
+  std::shared_ptr<const Compiler> compiler;
+};
+
+/// Covers one range; prints it, or adds it to `documents`.
+int cover_range(const CoverRun& run, const SizeRange& range, const CoverOptions& cover_options,
+                Bench& bench, Json& documents) {
+  const std::vector<ChosenOrder> orders =
+      choose_orders_of(range, run.options, cover_options.budget_seconds, run.gpus, run.compiler,
+                       run.database, run.cache, run.output);
+  std::vector<OpenEvaluator> further;
+  for (std::size_t i = 1; i < run.gpus.size(); ++i)
+    further.push_back([&run, i] { return open_evaluator(run.gpus[i], run.options.bench); });
+  TuneContext context{run.database,      run.cache, run.compiler.get(),
+                      bench.evaluator(), {},        &interrupted()};
+  Covered covered{run.gpus.front(), run.gpus.size(), range, {}};
+  {
+    Progress progress(run.output);
+    covered.result = cover(
+        range, cover_options, context,
+        [&](const CoverProgress& now) {
+          if (now.point && now.point->last && run.output.verbose)
+            progress.say(record_line(*now.point->last, cover_options.reproduce + " " +
+                                                           problem_options(*now.point->problem)));
+          progress.show(cover_line(now));
+        },
+        further);
+  }
+  if (run.output.json) {
+    Json document = covered_json(covered);
+    if (run.options.invariant) document["orders"] = orders_json(orders);
+    documents.push_back(std::move(document));
+  } else {
+    note_orders(orders, run.output);
+    print_covered(covered, run.output);
+  }
+  if (const auto& failure = covered.result.failure) {
+    note(Output{}, std::string("autotune: error: ") + failure->what());
+    return exit_code(failure->kind());
+  }
+  if (covered.result.interrupted) return kInterrupted;
+  const auto& points = covered.result.points;
+  const bool any = std::any_of(points.begin(), points.end(),
+                               [](const CoverPoint& point) { return point.best_us > 0; });
+  return any || points.empty() ? kOk : kNoWinner;
+}
+
+/// Leaves out kinds of a list that the device lacks, with a warning. Throws where none is left.
+void check_kinds(std::vector<WeightedRange>& ranges, const CoverCommand& options,
+                 const DeviceInfo& device) {
+  std::optional<Error> lacking;
+  std::erase_if(ranges, [&](const WeightedRange& one) {
+    try {
+      Problem problem = one.range.kind;
+      for (const Layout layout : one.range.layouts()) {
+        set_layout(problem, layout);
+        check_kind(problem, device);
+      }
+      return false;
+    } catch (const Error& error) {
+      lacking = error;
+      if (!options.problems.list.empty()) warn(std::string("left out: ") + error.what());
+      return true;
+    }
+  });
+  if (ranges.empty()) throw Error(*lacking);
+}
+
 int run_cover(const CoverCommand& options, const Output& output) {
-  const SizeRange range = range_of(options);
+  std::vector<WeightedRange> ranges = ranges_of(options);
   CoverOptions cover_options = options.cover;
-  cover_options.budget_seconds = parse_seconds("--budget", options.budget);
+  const double budget = parse_seconds("--budget", options.budget);
   if (!options.templates.empty())
     cover_options.templates = select_templates(split_list(options.templates));
   const std::vector<Gpu> gpus = gpus_to_measure_on(options.bench.device, output, false);
@@ -161,7 +256,7 @@ int run_cover(const CoverCommand& options, const Output& output) {
     throw Error(ErrorKind::invalid_argument,
                 "--in-process takes one device, and these are " + std::to_string(gpus.size()));
   const Gpu& gpu = gpus.front();
-  check_kind(range.kind, gpu.info);
+  check_kinds(ranges, options, gpu.info);
   if (gpu.info.target.host) apply_cpu_limits(cover_options);
   cover_options.reproduce = "autotune tune --device " + device_name(gpu);
   for (const Gpu& one : gpus) {
@@ -173,46 +268,23 @@ int run_cover(const CoverCommand& options, const Output& output) {
   const auto path = default_database_path(options.database);
   Database database = open_to_write(path);
   const std::unique_ptr<ImageCache> cache = open_image_cache(path, database);
-  const std::shared_ptr<const Compiler> compiler =
-      compiler_if_any(gpu.info.target, options.bench.nvrtc);
+  const CoverRun run{options,  output,      gpus,
+                     database, cache.get(), compiler_if_any(gpu.info.target, options.bench.nvrtc)};
   catch_interrupts();
-  const std::vector<ChosenOrder> orders = choose_orders_of(
-      range, options, cover_options.budget_seconds, gpus, compiler, database, cache.get(), output);
   Bench bench(gpu, options.bench);
-  std::vector<OpenEvaluator> further;
-  for (std::size_t i = 1; i < gpus.size(); ++i)
-    further.push_back([&, i] { return open_evaluator(gpus[i], options.bench); });
-  TuneContext context{database, cache.get(), compiler.get(), bench.evaluator(), {}, &interrupted()};
-  Covered covered{gpu, gpus.size(), range, {}};
-  {
-    Progress progress(output);
-    covered.result = cover(
-        range, cover_options, context,
-        [&](const CoverProgress& now) {
-          if (now.point && now.point->last && output.verbose)
-            progress.say(record_line(*now.point->last, cover_options.reproduce + " " +
-                                                           problem_options(*now.point->problem)));
-          progress.show(cover_line(now));
-        },
-        further);
+  double weights = 0;
+  for (const WeightedRange& one : ranges) weights += one.weight;
+  Json documents = Json::array();
+  int status = kOk;
+  for (const WeightedRange& one : ranges) {
+    cover_options.budget_seconds = budget * one.weight / weights;
+    status = cover_range(run, one.range, cover_options, bench, documents);
+    if (status != kOk && status != kNoWinner) break;
   }
-  if (output.json) {
-    Json document = covered_json(covered);
-    if (options.invariant) document["orders"] = orders_json(orders);
-    print_document(document);
-  } else {
-    note_orders(orders, output);
-    print_covered(covered, output);
-  }
-  if (const auto& failure = covered.result.failure) {
-    note(Output{}, std::string("autotune: error: ") + failure->what());
-    return exit_code(failure->kind());
-  }
-  if (covered.result.interrupted) return kInterrupted;
-  const auto& points = covered.result.points;
-  const bool any = std::any_of(points.begin(), points.end(),
-                               [](const CoverPoint& point) { return point.best_us > 0; });
-  return any || points.empty() ? kOk : kNoWinner;
+  if (output.json)
+    print_document(options.problems.list.empty() ? documents.front()
+                                                 : Json{{"covered", std::move(documents)}});
+  return status;
 }
 
 }  // namespace

@@ -64,8 +64,31 @@ std::size_t checks(const CoverResult& result) {
 }
 
 std::string range_text(const SizeRange& range) {
-  return kind_text(range.kind) + ", " + join(range.layouts, ",") + ", m " + range.m.text() +
-         ", n " + range.n.text() + ", k " + range.k.text();
+  std::string text = kind_text(range.kind) + ", ";
+  if (range.blocks.size() > 1)
+    return text + join(range.layouts(), ",") + ", " + std::to_string(range.blocks.size()) +
+           " ranges";
+  const SizeBlock& only = range.blocks.front();
+  return text + join(only.layouts, ",") + ", m " + only.m.text() + ", n " + only.n.text() + ", k " +
+         only.k.text();
+}
+
+Json block_json(const SizeBlock& block) {
+  return {{"layouts", array_of(block.layouts, [](Layout x) { return to_string(x); })},
+          {"m", block.m.text()},
+          {"n", block.n.text()},
+          {"k", block.k.text()}};
+}
+
+Json range_json(const SizeRange& range) {
+  Json json = {{"dtype", to_string(range.kind.a.type)},
+               {"out", to_string(range.kind.c.type)},
+               {"math", to_string(range.kind.math)}};
+  if (range.blocks.size() == 1)
+    json.update(block_json(range.blocks.front()));
+  else
+    json["ranges"] = array_of(range.blocks, block_json);
+  return json;
 }
 
 void print_layouts(const Covered& covered, const Output& output) {
@@ -180,28 +203,20 @@ Json covered_json(const Covered& covered) {
                 {"limit_loss", layout.limit_loss}};
   };
   const Ratios ratios = ratios_of(result);
-  Json json = {
-      {"gpu", gpu_key(covered.gpu.info)},
-      {"devices", covered.devices},
-      {"range",
-       {{"dtype", to_string(covered.range.kind.a.type)},
-        {"out", to_string(covered.range.kind.c.type)},
-        {"math", to_string(covered.range.kind.math)},
-        {"layouts", array_of(covered.range.layouts, [](Layout x) { return to_string(x); })},
-        {"m", covered.range.m.text()},
-        {"n", covered.range.n.text()},
-        {"k", covered.range.k.text()}}},
-      {"seconds", result.seconds},
-      {"interrupted", result.interrupted},
-      {"exhausted", result.exhausted},
-      {"tuned_before", result.tuned_before},
-      {"left_out", result.left_out},
-      {"layouts", array_of(result.layouts, layout_json)},
-      {"loss",
-       {{"checks", loss_json(points_of(result, true))},
-        {"all", loss_json(points_of(result, false))}}},
-      {"cublas", {{"points", ratios.count}}},
-      {"points", array_of(result.points, point_json)}};
+  Json json = {{"gpu", gpu_key(covered.gpu.info)},
+               {"devices", covered.devices},
+               {"range", range_json(covered.range)},
+               {"seconds", result.seconds},
+               {"interrupted", result.interrupted},
+               {"exhausted", result.exhausted},
+               {"tuned_before", result.tuned_before},
+               {"left_out", result.left_out},
+               {"layouts", array_of(result.layouts, layout_json)},
+               {"loss",
+                {{"checks", loss_json(points_of(result, true))},
+                 {"all", loss_json(points_of(result, false))}}},
+               {"cublas", {{"points", ratios.count}}},
+               {"points", array_of(result.points, point_json)}};
   if (ratios.count > 0) {
     json["cublas"]["geometric_mean"] = ratios.mean;
     json["cublas"]["least"] = ratios.least;

@@ -40,6 +40,69 @@ TEST_F(CliCover, ARangeIsMeasuredAndThenServed) {
   EXPECT_THAT(table.err, HasSubstr("no other sizes"));
 }
 
+TEST_F(CliCover, AListOfRangesIsCoveredByKinds) {
+  write(file("ranges.csv"),
+        "# A comment.\n"
+        "layout,m,n,k,dtype,math,weight,source\n"
+        "nn,8,16,16,\"f32,f16\",,2,\"sizes of one program, and another\"\n"
+        "nt,\"8,9\",24,16,f32,,,\n");
+  const std::vector<std::string> cover = {
+      "cover", "--device", "host", "--problems", file("ranges.csv").string(), "--json"};
+  const Result result = run_with_budget(cover);
+  ASSERT_EQ(result.status, 0) << result.err;
+  const Json covered = result.json().at("covered");
+  ASSERT_EQ(covered.size(), 2U);
+  const Json& f32 = covered.at(0);
+  EXPECT_EQ(f32.at("range").at("dtype"), "f32");
+  EXPECT_EQ(f32.at("range").at("ranges").at(1).at("m"), "8,9");
+  EXPECT_EQ(f32.at("range").at("ranges").at(1).at("layouts").at(0), "nt");
+  EXPECT_EQ(covered.at(1).at("range").at("dtype"), "f16");
+  EXPECT_EQ(covered.at(1).at("range").at("n"), "16");
+  ASSERT_EQ(covered.at(1).at("points").size(), 1U);
+  EXPECT_EQ(covered.at(1).at("points").at(0).at("problem").at("n"), 16);
+  // Later runs go on with what is left.
+  std::size_t points = f32.at("points").size();
+  std::vector<std::string> again = cover;
+  again.insert(again.end(), {"--budget", "9s"});
+  Json last = f32;
+  for (int turn = 0; turn < 4 && last.at("exhausted") == false; ++turn) {
+    const Result more = run(again);
+    ASSERT_EQ(more.status, 0) << more.err;
+    last = more.json().at("covered").at(0);
+    points += last.at("points").size();
+  }
+  EXPECT_EQ(last.at("exhausted"), true);
+  EXPECT_EQ(points, 3U);
+}
+
+TEST_F(CliCover, MistakesInAListHaveTheirLine) {
+  const auto error_of = [&](const std::string& text, std::vector<std::string> options = {}) {
+    write(file("bad.csv"), text);
+    options.insert(options.begin(),
+                   {"cover", "--device", "host", "--problems", file("bad.csv").string()});
+    const Result result = run(options);
+    EXPECT_EQ(result.status, 2) << text;
+    return result.err;
+  };
+  EXPECT_THAT(error_of("m,n\n1,2\n"), AllOf(HasSubstr("line 2"), HasSubstr("k is missing")));
+  EXPECT_THAT(error_of("m,n,k\n\n1,2,9..3\n"), AllOf(HasSubstr("line 3"), HasSubstr("9..3")));
+  EXPECT_THAT(error_of("m,n,k,align\n1,2,3,4\n"), HasSubstr("'align' is not a column"));
+  EXPECT_THAT(error_of("m,n,k,weight\n1,2,3,0\n"), AllOf(HasSubstr("weight"), HasSubstr("'0'")));
+  EXPECT_THAT(error_of("m,n,k,dtype\n1,2,3,f33\n"),
+              AllOf(HasSubstr("line 2: dtype"), HasSubstr("f33")));
+  EXPECT_THAT(error_of("m,n,k,layout\n1,2,3,xx\n"), AllOf(HasSubstr("layout"), HasSubstr("xx")));
+  EXPECT_THAT(error_of("m,n,k\n"), HasSubstr("no range"));
+  EXPECT_THAT(error_of("m,n,k\n1,2,3\n", {"--m", "8"}), HasSubstr("--m"));
+}
+
+TEST_F(CliCover, TheRepositorysListIsRead) {
+  const Result result =
+      run({"cover", "--device", "host", "--problems",
+           TILEWISE_SOURCE_DIR "/portfolios/products.csv", "--templates", "skinny,none"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_THAT(result.err, HasSubstr("none"));
+}
+
 TEST_F(CliCover, SeveralAlikeDevicesTakePoints) {
   const Result result = run_with_budget({"cover", "--device", "host,host", "--layout", "nn", "--m",
                                          "8..32", "--n", "16", "--k", "16", "--json"});

@@ -83,10 +83,10 @@ struct Cover : testing::Test {
     options.templates = select_templates({"tiled", "naive"});
     compiler.name = "fake 1";
     range = {Problem{},
-             {Layout::nn, Layout::tn},
-             Extents::parse("1..96"),
-             Extents::parse("64,128"),
-             Extents::parse("16..512")};
+             {{{Layout::nn, Layout::tn},
+               Extents::parse("1..96"),
+               Extents::parse("64,128"),
+               Extents::parse("16..512")}}};
   }
   CoverResult run() {
     TuneContext context = context_of_run();
@@ -254,9 +254,9 @@ TEST_F(Cover, CtrlCKeepsWhatWasMeasured) {
 }
 
 TEST_F(Cover, ARangeOfFewSizesIsExhausted) {
-  range.layouts = {Layout::nn};
-  range.m = Extents::parse("3,5");
-  range.n = range.k = Extents::parse("16");
+  range.blocks[0].layouts = {Layout::nn};
+  range.blocks[0].m = Extents::parse("3,5");
+  range.blocks[0].n = range.blocks[0].k = Extents::parse("16");
   const CoverResult result = run();
   EXPECT_TRUE(result.exhausted);
   EXPECT_EQ(result.points.size(), 2U);
@@ -268,9 +268,9 @@ TEST_F(Cover, ARangeWithNothingToMeasureIsAnError) {
 }
 
 TEST_F(Cover, WinnersOfBeforeStayAndASecondRunGoesOnWithOtherSizes) {
-  range.layouts = {Layout::nn};
-  range.m = Extents::parse("64,80,96");
-  range.n = range.k = Extents::parse("64");
+  range.blocks[0].layouts = {Layout::nn};
+  range.blocks[0].m = Extents::parse("64,80,96");
+  range.blocks[0].n = range.blocks[0].k = Extents::parse("64");
   options.most_configurations = 1;
   options.budget_seconds = 0.02;  // one point
   EXPECT_EQ(run().points.size(), 1U);

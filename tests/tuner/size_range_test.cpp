@@ -61,7 +61,8 @@ TEST(Extents, MistakesNameTheItem) {
 }
 
 SizeRange range_of(const char* m, const char* n, const char* k, std::vector<Layout> layouts) {
-  return {Problem{}, std::move(layouts), Extents::parse(m), Extents::parse(n), Extents::parse(k)};
+  return {Problem{},
+          {{std::move(layouts), Extents::parse(m), Extents::parse(n), Extents::parse(k)}}};
 }
 
 TEST(RangePoints, AreSpreadEvenlyOverTheOctavesAndLayouts) {
@@ -103,6 +104,39 @@ TEST(RangePoints, OfTooMuchWorkOrMemoryAreLeftOut) {
     EXPECT_LE(operand_bytes(*problem), 1e5);
   }
   EXPECT_FALSE(RangePoints(range_of("4096", "4096", "4096", {Layout::nn}), 1, 1e6, 1e18).next());
+}
+
+TEST(RangePoints, OfEachBlockFollowItsWeight) {
+  SizeRange range = range_of("1..64", "100", "1..64", {Layout::nn});
+  range.blocks.push_back(range_of("1..64", "200", "1..64", {Layout::nt}).blocks[0]);
+  range.blocks.push_back(range_of("3", "300", "5", {Layout::tn}).blocks[0]);
+  range.blocks[1].weight = 3;
+  EXPECT_THAT(range.layouts(), testing::ElementsAre(Layout::nn, Layout::nt, Layout::tn));
+  RangePoints points(range, 1, 1e18, 1e18);
+  int of_block[4] = {};
+  for (int i = 0; i < 41; ++i) {
+    const auto problem = points.next();
+    ASSERT_TRUE(problem);
+    EXPECT_TRUE(range.contains(*problem));
+    ++of_block[problem->n / 100];
+  }
+  // The last one has a single size.
+  EXPECT_THAT(of_block, testing::ElementsAre(0, 10, 30, 1));
+  Problem mixed = *points.next();
+  mixed.n = mixed.n == 100 ? 200 : 100;  // the sizes of one block in the layout of another
+  EXPECT_FALSE(range.contains(mixed));
+}
+
+TEST(RangePoints, OfOneBlockAreThoseOfItAlone) {
+  SizeRange two = range_of("1..4096", "1..4096", "1..4096", {Layout::nn});
+  RangePoints alone(two, 5, 1e18, 1e18);
+  two.blocks.push_back(range_of("7", "7", "7", {Layout::tt}).blocks[0]);
+  RangePoints with_other(two, 5, 1e18, 1e18);
+  for (int i = 0; i < 20; ++i) {
+    auto problem = with_other.next();
+    if (layout_of(*problem) == Layout::tt) problem = with_other.next();
+    EXPECT_EQ(problem, alone.next());
+  }
 }
 
 TEST(RangePoints, FollowFromTheSeed) {
