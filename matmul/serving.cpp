@@ -211,12 +211,14 @@ double Serving::seconds_to_compile(const Resolution& resolution) const {
 }
 
 /// Whether nothing tuned serves the request. A batch by pointers is served by kernels tuned for the
-/// batch with strides. With far strides, a tuned kernel may be unable to serve.
+/// batch with strides, and products grouped by counts by those of tuned_as(). With far strides, a
+/// tuned kernel may be unable to serve.
 bool Serving::is_missed(const Request& request, const Resolution& resolution) {
   if (resolution.kind == MatchKind::exact) return false;
-  Problem tuned = request.problem;
+  const bool by_counts = request.problem.grouping == Grouping::counts;
+  Problem tuned = tuned_as(request.problem);
   tuned.pointers = false;
-  return !((request.problem.pointers || request.far) && winners_.has(tuned));
+  return !((request.problem.pointers || by_counts || request.far) && winners_.has(tuned));
 }
 
 /// Applies OnMiss to a problem that was not tuned, or whose record failed (`why_not`).
@@ -229,19 +231,20 @@ void Serving::meet_miss(const Problem& problem, const std::string& why_not) {
                     ", and on_miss is error; to tune it: autotune" + tune_options(problem));
   }
   if (!missed_) return;
-  if (const std::string why = missed_->add(problem); !why.empty())
+  if (const std::string why = missed_->add(tuned_as(problem)); !why.empty())
     warnings_.once("problems that were not tuned are not written to " + missed_->path().string() +
                    " any more: " + why);
 }
 
 /// Searches without holding make_mutex_, so that products of other problems can be made meanwhile.
 void Serving::search_if_due(const Problem& problem) {
-  if (!searches_.is_due(problem)) return;
+  const Problem tuned = tuned_as(problem);
+  if (!searches_.is_due(tuned)) return;
   {
     const std::lock_guard making(make_mutex_);
     if (kept_.contains(problem)) return;
   }
-  searches_.search_for(problem);
+  searches_.search_for(tuned);
 }
 
 /// Marks the record so that the next process does not try it. In a database that cannot be written,

@@ -36,6 +36,9 @@ std::vector<std::int64_t> distributed(const Problem& problem, std::int64_t all) 
   return rows;
 }
 
+// As group_rows can name.
+constexpr std::int64_t kMostRows = std::numeric_limits<std::int32_t>::max();
+
 /// Whether the products are so many that their rows are not listed for an estimate.
 bool too_many(const Problem& problem) { return problem.batch > 65'536; }
 
@@ -94,8 +97,7 @@ void check_grouping(const Problem& problem) {
   if (!is_grouped(problem)) return;
   if (std::string why = unsupported_grouping(problem); !why.empty())
     throw Error(ErrorKind::unsupported, std::move(why));
-  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-  if (most_of(problem) > most || problem.batch > most)
+  if (most_of(problem) > kMostRows || problem.batch > kMostRows)
     throw Error(ErrorKind::invalid_argument,
                 (problem.grouping == Grouping::depth ? "k = " : "m = ") +
                     std::to_string(most_of(problem)) +
@@ -106,6 +108,18 @@ void check_grouping(const Problem& problem) {
 
 std::int64_t most_of(const Problem& problem) {
   return problem.grouping == Grouping::depth ? problem.k : problem.m;
+}
+
+Problem tuned_as(const Problem& problem) {
+  if (problem.grouping != Grouping::counts) return problem;
+  Problem rows = problem;
+  rows.grouping = Grouping::rows;
+  const double half = double(problem.m) * double(problem.batch) / 2;
+  rows.m = half >= kMostRows ? kMostRows : static_cast<std::int64_t>(std::ceil(half));
+  const Alignment own = alignment_of(problem), natural = natural_alignment(rows);
+  set_alignment(
+      rows, {std::min(own.a, natural.a), std::min(own.b, natural.b), std::min(own.c, natural.c)});
+  return rows;
 }
 
 std::vector<std::int32_t> group_rows_of(const Problem& problem) {

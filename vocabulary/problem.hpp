@@ -33,6 +33,10 @@ std::string unsupported_grouping(const Problem& problem);
 /// numbers in group_rows cannot name.
 void check_grouping(const Problem& problem);
 
+/// The problem whose record serves this one: of products grouped by counts those grouped by rows,
+/// with as many rows in all as count by the distribution; else the problem itself.
+Problem tuned_as(const Problem& problem);
+
 /// A call's group_rows of a grouped problem, by its distribution. Of Grouping::counts half of all
 /// rows count.
 std::vector<std::int32_t> group_rows_of(const Problem& problem);

@@ -94,7 +94,8 @@ std::string problem_options(const Problem& problem) {
          option("align", alignment_text(alignment_of(problem))) + kind_options(problem);
 }
 
-std::string tune_options(const Problem& problem) {
+std::string tune_options(const Problem& asked) {
+  const Problem problem = tuned_as(asked);
   std::string options = option("sizes", size_text(problem));
   if (layout_of(problem) != Layout::nn) options += option("layout", to_string(layout_of(problem)));
   options += kind_options(problem);

@@ -158,6 +158,15 @@ struct Run {
   std::size_t warned = 0;  ///< number of the database's warnings already printed
 };
 
+/// The problems that are tuned for those that are asked for.
+std::vector<WeightedProblem> tuned_problems_of(const ProblemOptions& options,
+                                               const DeviceInfo& info,
+                                               const std::vector<Winner>& winners) {
+  std::vector<WeightedProblem> problems = weighted_problems_of(options, info, winners);
+  for (WeightedProblem& one : problems) one.problem = tuned_as(one.problem);
+  return without_repeats(std::move(problems));
+}
+
 /// Checks memory before anything is tuned, so that a long run cannot fail because of its last
 /// problem's size.
 Task task_for(const std::vector<Gpu>& identical, const Run& run) {
@@ -165,7 +174,7 @@ Task task_for(const std::vector<Gpu>& identical, const Run& run) {
   const std::vector<Winner> winners = run.database.winners(gpu_key(info));
   Task task{identical, {}, {}, run.tune, nullptr};
   if (info.target.host) apply_cpu_defaults(task.tune, run.options);
-  const auto weighted = weighted_problems_of(run.options.problems, info, winners);
+  const auto weighted = tuned_problems_of(run.options.problems, info, winners);
   for (const WeightedProblem& one : weighted) task.problems.push_back(one.problem);
   task.budgets = shares_of(task.tune.budget_seconds, weighted);
   for (const Gpu& gpu : identical) {
@@ -290,7 +299,7 @@ int tune_all(Run& run, std::vector<Task>& tasks) {
   if (!failure) failure = failure_of(results);
   const DeviceInfo& info = tasks.front().gpus.front().info;
   std::vector<WeightedProblem> weighted =
-      weighted_problems_of(run.options.problems, info, run.database.winners(gpu_key(info)));
+      tuned_problems_of(run.options.problems, info, run.database.winners(gpu_key(info)));
   for (WeightedProblem& one : weighted)
     one.problem = in_kept_order(one.problem, info, &run.database);
   const std::optional<Gain> gain = gain_of(results, weighted);
@@ -365,8 +374,8 @@ int dry_run(const TuneCommand& options, const TuneOptions& tune_options, const O
     TuneOptions tune = tune_options;
     if (info.target.host) apply_cpu_defaults(tune, options);
     const auto weighted =
-        weighted_problems_of(options.problems, info,
-                             database ? database->winners(gpu_key(info)) : std::vector<Winner>{});
+        tuned_problems_of(options.problems, info,
+                          database ? database->winners(gpu_key(info)) : std::vector<Winner>{});
     const std::vector<double> budgets = shares_of(tune.budget_seconds, weighted);
     for (std::size_t i = 0; i < weighted.size(); ++i)
       searches.push_back(

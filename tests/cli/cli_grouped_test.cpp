@@ -55,6 +55,27 @@ TEST_F(CliGrouped, AreTunedByDistributionAndServeOthers) {
   EXPECT_THAT(listed.out, HasSubstr("grouped by rows zipf"));
 }
 
+// Those grouped by rows, half as many as there can be, which serve them.
+TEST_F(CliGrouped, ProductsByCountsAreTunedAsOthers) {
+  const std::string list = file("list.csv").string();
+  write(list,
+        "m,n,k,layout,batch,grouped\n"
+        "7,24,16,nt,3,counts\n"
+        "8,24,16,nt,1,\n");
+  const Result result = tune({"--problems", list});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const Json results = result.json().at("results");
+  ASSERT_EQ(results.size(), 2U);
+  EXPECT_EQ(results[0].at("problem").at("grouped"), "rows even");
+  EXPECT_EQ(results[0].at("problem").at("m"), 11);
+  EXPECT_FALSE(results[1].at("problem").contains("grouped"));
+  const std::vector<std::string> counts{"--sizes",  "7x24x16", "--layout",  "nt",
+                                        "--groups", "3",       "--grouped", "counts"};
+  const Json served = explained(counts);
+  EXPECT_EQ(served.at("match"), "predicted");
+  EXPECT_LT(served.at("distance"), 0.2);
+}
+
 TEST_F(CliGrouped, DifferentDepthsAreTuned) {
   const Result result =
       tune({"--groups", "4", "--grouped", "depth", "--sizes", "16x24x50", "--layout", "tn"});
@@ -65,9 +86,20 @@ TEST_F(CliGrouped, DifferentDepthsAreTuned) {
   EXPECT_THAT(wrong.err, AllOf(HasSubstr("depth"), HasSubstr("tn")));
 }
 
+TEST_F(CliGrouped, RangesOfDifferentDepthsAreCovered) {
+  const auto cover = [this](const char* layout) {
+    return run({"cover", "--device", "host", "--groups", "3", "--grouped", "depth", "--layout",
+                layout, "--m", "16", "--n", "24", "--k", "50", "--budget", "5s", "--json"});
+  };
+  const Result result = cover("tn");
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.json().at("points").at(0).at("problem").at("grouped"), "depth even");
+  const Result wrong = cover("nt");
+  EXPECT_NE(wrong.status, 0);
+  EXPECT_THAT(wrong.err, HasSubstr("which is tn"));
+}
+
 TEST_F(CliGrouped, OptionsThatDoNotFitAreRefused) {
-  EXPECT_THAT(tune({"--groups", "2", "--grouped", "counts", "--sizes", "8"}).err,
-              HasSubstr("served by what was tuned for products grouped by rows"));
   EXPECT_EQ(run({"query", "--sizes", "8", "--distribution", "zipf"}).status, 2);
   EXPECT_EQ(run({"query", "--sizes", "8", "--rows", "9"}).status, 2);
   EXPECT_EQ(run({"query", "--sizes", "8", "--groups", "2", "--batch", "2"}).status, 2);

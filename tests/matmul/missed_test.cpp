@@ -62,6 +62,23 @@ TEST_F(Missed, IsWrittenOnceAndNotWhereItWasTuned) {
   EXPECT_THAT(warnings, IsEmpty());
 }
 
+// Products grouped by counts are never tuned themselves.
+TEST_F(Missed, ProductsByCountsAreThoseByRows) {
+  Problem counts = problem_of(10, 16, 16);
+  counts.batch = 3;
+  counts.grouping = Grouping::counts;
+  Problem others = counts;
+  others.m = 40;
+  parts.on_miss = OnMiss::record;
+  Database database = Database::in_memory();
+  store(database, tuned_as(counts), "tiled");
+  parts.database = std::move(database);
+  Matmul multiply = make_matmul(std::move(parts));
+  multiply.prepare(counts);
+  multiply.prepare(others);
+  EXPECT_THAT(lines(), ElementsAre(missed_heading(), missed_line(tuned_as(others))));
+}
+
 TEST_F(Missed, ARecordThatFailsIsNamedWithItsReason) {
   break_images_of("simt.cu");
   parts.on_miss = OnMiss::error;

@@ -118,6 +118,24 @@ TEST(Grouping, MatricesOfProductsWithoutRowsAreNotRead) {
   EXPECT_EQ(expected_bytes(depth), operand_bytes(depth));
 }
 
+TEST(Grouping, ProductsByCountsAreTunedByRows) {
+  const Problem rows = grouped(100, 5, Distribution::zipf);
+  EXPECT_EQ(tuned_as(rows), rows);
+  EXPECT_EQ(tuned_as(grouped(7, 3, Distribution::zipf, Grouping::counts)),
+            grouped(11, 3, Distribution::zipf));
+  EXPECT_EQ(tuned_as(grouped(0, 3, Distribution::even, Grouping::counts)).m, 0);
+  EXPECT_EQ(
+      tuned_as(grouped(std::int64_t{1} << 30, 1 << 30, Distribution::even, Grouping::counts)).m,
+      std::numeric_limits<std::int32_t>::max());
+  // The rows of a product begin anywhere in a row of A as stored.
+  Problem transposed = grouped(8, 4, Distribution::even, Grouping::counts);
+  set_layout(transposed, Layout::tn);
+  set_alignment(transposed, {16, 16, 16});
+  EXPECT_EQ(alignment_of(tuned_as(transposed)).a, 4);
+  EXPECT_EQ(tune_options(grouped(7, 3, Distribution::zipf, Grouping::counts)),
+            tune_options(grouped(11, 3, Distribution::zipf)));
+}
+
 TEST(Grouping, TextsAreRead) {
   for (const Grouping grouping :
        {Grouping::none, Grouping::rows, Grouping::counts, Grouping::depth})
