@@ -178,7 +178,7 @@ struct GroupTable {
       if (tiles_before[at + half] <= tile_row) at += half;  //@ groups-half
       count -= half;
     }
-    return {GROUPED == 1 && at > 0 ? ends[at - 1] : 0, ends[at], tiles_before[at], at};
+    return {GROUPED == 1 && at > 0 ? ends[at - 1] : 0, ends[at], tiles_before[at], at};  //@ groups-of-product
   }
 };
 #endif

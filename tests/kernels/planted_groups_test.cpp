@@ -95,6 +95,13 @@ TEST(PlantedGroups, TheMatrixOfAnotherProduct) {
                changed("groups-lane"_marker, "lowest_lane(which_lanes(behind))", "0"), {kWrong});
 }
 
+TEST(PlantedGroups, AnOffsetOfAnotherProduct) {
+  expect_found(
+      wgmma(TILEWISE_CHECK_PLAIN, kRows),
+      changed("groups-of-product"_marker, ", ends[at],", ", ends[at + 1 < groups ? at + 1 : at],"),
+      {kWrong});
+}
+
 TEST(PlantedGroups, NumbersThatAreTakenAsTheyAre) {
   expect_found(plain(TILEWISE_CHECK_ASAN),
                changed("groups-clamp"_marker, "(number < rows ? number : rows)", "number"),

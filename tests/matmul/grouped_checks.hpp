@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 
 #include <array>
+#include <cstring>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -218,7 +220,82 @@ struct GroupedTest : Served {
       if (HasFatalFailure()) return;
     }
   }
-  /// A graph, replayed with other numbers of rows.
+  /// Numbers outside of A, and ends before earlier ones: no row outside of C is written, and none
+  /// by two products. Only a device whose memory the host does not see takes them.
+  void check_bad_numbers(const ProductKind& kind) {
+    Matmul matmul(options);
+    constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max();
+    for (const Grouping grouping : {Grouping::rows, Grouping::counts, Grouping::depth}) {
+      const Layout layout = grouping == Grouping::depth ? Layout::tn : Layout::nt;
+      Job job = job_of(problem_of(kind, layout, grouping, 200, 72, 64, 40), 1);
+      for (int turn = 0; turn < 4; ++turn) {
+        std::vector<std::int32_t> rows(40);
+        for (std::int32_t& number : rows) {
+          number = std::int32_t(random_() % 300) - 50;
+          if (random_() % 8 == 0) number = random_() % 2 == 0 ? most : -most - 1;
+        }
+        set_rows(job, std::move(rows));
+        device->copy_to_device(job.on_c.data(), job.c.data(), std::int64_t(job.c.size()), nullptr);
+        matmul(job.problem, bound(job).call);
+        device->synchronize(nullptr);
+        expect_right(job, "bad numbers, turn " + std::to_string(turn));
+      }
+    }
+  }
+
+  /// Each row of an invariant product has the bits of a plain product of this row alone.
+  void check_invariant_rows(DType type, Grouping grouping, std::int64_t m, std::int64_t n,
+                            std::int64_t k) {
+    Problem problem = problem_of(*find_product_kind(type, type, MathMode::strict), Layout::nt,
+                                 grouping, m, n, k, 3);
+    Problem one = problem;
+    one.grouping = Grouping::none;
+    one.batch = one.m = 1;
+    set_invariant(problem), set_invariant(one);
+    Matmul matmul(options);
+    EXPECT_EQ(matmul.kept_order(problem), matmul.kept_order(one));
+    Job job = job_of(problem, 0);
+    std::normal_distribution<float> normal;
+    for (Bytes* bytes : {&job.a, &job.b})
+      for (std::int64_t at = 0; at < std::int64_t(bytes->size()); at += bytes_of(type))
+        from_double(type, normal(random_), bytes->data() + at);
+    job.on_a = on_device(job.a), job.on_b = on_device(job.b);
+    job.alpha = 1, job.beta = 0;
+    for (int turn = 0; turn < 3; ++turn) {
+      set_rows(job, some_rows(problem));
+      matmul(problem, bound(job).call);
+      const Bytes c = downloaded(job.on_c);
+      const std::vector<RowRange> ranges = row_ranges(problem, job.group_rows.data());
+      for (std::int64_t product = 0; product < 3; ++product)
+        for (std::int64_t row = ranges[std::size_t(product)].begin;
+             row < ranges[std::size_t(product)].end; row += 1 + row / 8) {
+          const std::int64_t of_all = row + (grouping == Grouping::counts ? product * m : 0);
+          Bytes alone(std::size_t(bytes_of(type, n)));
+          const DeviceBuffer to = on_device(alone);
+          Call call = bound(job).call;
+          call.group_rows = nullptr;
+          call.a =
+              static_cast<const std::byte*>(job.on_a.data()) + bytes_of(type, of_all * job.lda);
+          call.b = static_cast<const std::byte*>(job.on_b.data()) +
+                   bytes_of(type, product * job.stride_b);
+          call.c = to.data();
+          matmul(one, call);
+          alone = downloaded(to);
+          ASSERT_EQ(
+              std::memcmp(alone.data(), c.data() + bytes_of(type, of_all * job.ldc), alone.size()),
+              0)
+              << to_string(problem) << ", product " << product << ", row " << row;
+        }
+    }
+  }
+
+  /// Graphs of each form of groups, replayed with other numbers of rows.
+  void check_replayed(const ProductKind& kind, std::int64_t m, std::int64_t n, std::int64_t k,
+                      std::int64_t groups) {
+    for (const Grouping grouping : {Grouping::rows, Grouping::counts, Grouping::depth})
+      check_replayed(problem_of(kind, grouping == Grouping::depth ? Layout::tn : Layout::nt,
+                                grouping, m, n, k, groups));
+  }
   void check_replayed(const Problem& problem) {
     Matmul matmul(options);
     Job job = job_of(problem, 0);

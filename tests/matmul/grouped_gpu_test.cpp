@@ -34,8 +34,17 @@ TEST_F(GroupedGpu, DifferentDepths) {
             0);
 }
 TEST_F(GroupedGpu, GraphsAreReplayedWithOtherRows) {
-  check_replayed(problem_of(*find_product_kind(DType::bf16, DType::bf16, MathMode::strict),
-                            Layout::nt, Grouping::rows, 1500, 256, 128, 20));
+  check_replayed(*find_product_kind(DType::bf16, DType::bf16, MathMode::strict), 1500, 256, 128,
+                 20);
+}
+TEST_F(GroupedGpu, BadNumbersWriteNothingOutside) {
+  for (const DType type : {DType::bf16, DType::f32})
+    check_bad_numbers(*find_product_kind(type, type, MathMode::strict));
+}
+TEST_F(GroupedGpu, InvariantRowsHaveTheBitsOfAPlainProduct) {
+  for (const Grouping grouping : {Grouping::rows, Grouping::counts})
+    for (const DType type : {DType::bf16, DType::f16, DType::f32})
+      check_invariant_rows(type, grouping, 500, 256, 520);
 }
 
 }  // namespace

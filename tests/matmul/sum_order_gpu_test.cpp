@@ -22,6 +22,7 @@ TEST_F(SumOrdersGpu, OfOrdinaryUnits) {
   check_if_any("simt", DType::f32, DType::f32, kStrict, 1000, 3);
   check("skinny", DType::bf16, DType::f32, kStrict, 3, 200, 3000, 3);
   check("small", DType::f32, DType::f32, kStrict, 32, 32, 64, 2);
+  check("small", DType::bf16, DType::f32, kStrict, 32, 32, 64, 2);
 }
 TEST_F(SumOrdersGpu, OfTensorCores) {
   if (device_->info().target.major != 9) GTEST_SKIP() << "tried on capability 9 only";

@@ -22,7 +22,10 @@ constexpr MathMode kStrict = MathMode::strict;
 
 TEST_F(SumOrders, OfNaive) { check("naive", DType::bf16, DType::f32, kStrict, 9, 8, 100, 1); }
 TEST_F(SumOrders, OfTiled) { check("tiled", DType::f64, DType::f64, kStrict, 9, 8, 100, 1); }
-TEST_F(SumOrders, OfSmall) { check("small", DType::f32, DType::f32, kStrict, 12, 8, 48); }
+TEST_F(SumOrders, OfSmall) {
+  check("small", DType::f32, DType::f32, kStrict, 12, 8, 48);
+  check("small", DType::bf16, DType::f32, kStrict, 12, 8, 48);
+}
 TEST_F(SumOrders, OfSkinny) {
   check("skinny", DType::f32, DType::f32, kStrict, 3, 40, 700);
   check("skinny", DType::bf16, DType::f32, kStrict, 40, 3, 700);
