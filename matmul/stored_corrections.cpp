@@ -59,10 +59,12 @@ bool refresh_corrections(Database& database, const Problem& problem, const Devic
     return false;
   filter.limit = kMostRecords;
   std::vector<Corrections::Sample> samples;
+  // Functions of an epilogue would be taken for properties of the kernel.
   for (Record& record : database.records(filter))
-    if (record.measurement)
+    if (record.measurement && !record.problem.epilogue)
       samples.push_back(
           {record.problem, std::move(record.candidate), record.measurement->median_us});
+  if (samples.size() < Corrections::kLeastSamples) return false;
   Corrections corrections = Corrections::fit(samples, device);
   if (corrections.empty()) return false;
   if (assess == Assess::yes) corrections.set_accuracy(Corrections::assess(samples, device));

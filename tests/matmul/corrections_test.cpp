@@ -289,6 +289,31 @@ TEST(StoredCorrections, AreMadeOfTheRecordsAndAgainWhereTheyGrow) {
   EXPECT_GT(load_corrections(database, kind, device())->samples(), stored->samples());
 }
 
+TEST(StoredCorrections, LearnFromProductsWithoutAnEpilogue) {
+  Database bare = Database::in_memory(), mixed = Database::in_memory(),
+           others = Database::in_memory();
+  const std::vector<Sample> samples = measured(30);
+  const Problem kind = samples.front().problem;
+  for (const Sample& sample : samples) {
+    bare.add(record_of(sample));
+    mixed.add(record_of(sample));
+    Record slow = record_of(sample);
+    set_epilogue(slow.problem, Epilogue("tanh(exp(acc + bias[j]))"));
+    slow.measurement->median_us *= 20;
+    mixed.add(slow);
+    others.add(slow);
+  }
+  ASSERT_TRUE(refresh_corrections(bare, kind, device()));
+  ASSERT_TRUE(refresh_corrections(mixed, kind, device()));
+  EXPECT_FALSE(refresh_corrections(others, kind, device()));
+  const auto of_bare = load_corrections(bare, kind, device()),
+             of_mixed = load_corrections(mixed, kind, device());
+  EXPECT_EQ(of_bare->samples(), of_mixed->samples());
+  for (const Sample& sample : {samples.front(), samples[100], samples.back()})
+    EXPECT_DOUBLE_EQ(factor_of(*of_bare, sample.candidate, sample.problem),
+                     factor_of(*of_mixed, sample.candidate, sample.problem));
+}
+
 TEST(StoredCorrections, ThatCannotBeReadAreAWarning) {
   Database database = Database::in_memory();
   const Problem kind = problem_of(64, 64, 64);
