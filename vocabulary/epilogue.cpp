@@ -224,28 +224,19 @@ class Reader {
     const auto found = std::find(nodes.begin(), nodes.end(), made);
     if (found != nodes.end()) return static_cast<std::size_t>(found - nodes.begin());
     if (nodes.size() == EpilogueForm::kMostNodes)
-      fail("makes the epilogue too long", std::to_string(EpilogueForm::kMostNodes) + " operations");
+      fail("makes the epilogue too long", std::to_string(EpilogueForm::kMostNodes) + " nodes");
     nodes.push_back(std::move(made));
     return nodes.size() - 1;
   }
   std::size_t number(double value) { return node({Op::number, value, 0, {}}); }
   std::size_t apply(Op op, std::vector<std::size_t> x) { return node({op, 0, 0, std::move(x)}); }
 
-  std::size_t value() {
+  std::size_t value(bool condition = false) {
     skip_blanks();
-    const std::size_t begin = at_;
-    const std::size_t made = expression(0);
-    if (is_comparison(read_.form.nodes[made].op))
-      fail_at(begin, "begins a condition", "a condition as the first argument of where() only");
-    return made;
-  }
-  std::size_t condition() {
-    skip_blanks();
-    const std::size_t begin = at_;
-    const std::size_t made = expression(0);
-    if (!is_comparison(read_.form.nodes[made].op))
-      fail_at(begin, "begins no condition", "x < y, <=, >, >=, == or !=");
-    return made;
+    const std::size_t begin = at_, made = expression(0);
+    if (is_comparison(read_.form.nodes[made].op) == condition) return made;
+    if (condition) fail_at(begin, "begins no condition", "x < y, <=, >, >=, == or !=");
+    fail_at(begin, "begins a condition", "a condition as the first argument of where() only");
   }
 
   const Operator* take_operator(int level) {
@@ -335,7 +326,7 @@ class Reader {
     const std::size_t wanted = function ? function->arguments : 3;
     while (x.size() < wanted) {
       if (!x.empty()) require(",");
-      x.push_back(function && function->op == Op::where && x.empty() ? condition() : value());
+      x.push_back(value(function && function->op == Op::where && x.empty()));
     }
     require(")");
     if (function) return apply(function->op, std::move(x));
@@ -348,17 +339,20 @@ class Reader {
 class Normaliser {
  public:
   explicit Normaliser(const NamedEpilogue& from) : from_(from) {
-    for (const EpilogueNode& node : from.form.nodes) {
-      std::vector<std::string> x;
-      for (const std::size_t place : node.x) x.push_back(hashes_[place]);
-      if (is_commutative(node.op)) std::sort(x.begin(), x.end());
-      std::string text = std::to_string(static_cast<int>(node.op)) + "(" + join(x) + ")";
-      if (node.op == Op::number) text += in_shortest_form(node.value);
-      if (node.op == Op::operand) text += index_text(from.form.operands[node.slot].over);
-      hashes_.push_back(hash_text(text));
+    const std::size_t count = from.form.nodes.size();
+    places_.resize(count), slots_.resize(from.names.size()), uses_.resize(count);
+    hash_nodes();
+    std::vector<std::string> all = hashes_;
+    // Types count last: a problem may imply them.
+    for (const bool types : {false, true}) {
+      with_types_ = types;
+      for (std::size_t i = 0; i < from.names.size(); ++i) {
+        find_uses();
+        hash_nodes();
+      }
+      for (std::size_t n = 0; n < count; ++n) all[n] += hashes_[n];
     }
-    places_.resize(from.form.nodes.size());
-    slots_.resize(from.names.size());
+    hashes_ = std::move(all);
   }
 
   NamedEpilogue normal() {
@@ -380,11 +374,53 @@ class Normaliser {
 
  private:
   const NamedEpilogue& from_;
-  std::vector<std::string> hashes_;                 // of nodes, by place in the text
+  std::vector<std::string> hashes_;  // of nodes, by place in the text
+  std::vector<std::string> uses_;    // a hash of what is made of each node
+  bool with_types_ = false;
   std::vector<std::optional<std::size_t>> places_;  // in the normal form
   std::vector<std::optional<std::size_t>> slots_;
   NamedEpilogue made_;
 
+  /// By what nodes are made of, and operands by their uses: of two alike in a[j] * b[j] + a[j], one
+  /// is also added.
+  void hash_nodes() {
+    hashes_.clear();
+    for (std::size_t n = 0; n < from_.form.nodes.size(); ++n) {
+      const EpilogueNode& node = from_.form.nodes[n];
+      std::string text = std::to_string(static_cast<int>(node.op)) + "(" + join(of(node)) + ")";
+      if (node.op == Op::number) text += in_shortest_form(node.value);
+      if (node.op == Op::operand) text += operand_text(node.slot) + uses_[n];
+      hashes_.push_back(hash_text(text));
+    }
+  }
+  std::string operand_text(std::size_t slot) const {
+    const EpilogueSlot& operand = from_.form.operands[slot];
+    return std::string(index_text(operand.over)) +
+           (with_types_ && operand.type ? std::string(tilewise::to_string(*operand.type)) : "");
+  }
+  /// The hashes of a node's arguments.
+  std::vector<std::string> of(const EpilogueNode& node) const {
+    std::vector<std::string> x;
+    for (const std::size_t place : node.x) x.push_back(hashes_[place]);
+    if (is_commutative(node.op)) std::sort(x.begin(), x.end());
+    return x;
+  }
+  void find_uses() {
+    std::vector<std::vector<std::string>> uses(uses_.size());
+    for (std::size_t slot = 0; slot < from_.names.size(); ++slot)
+      if (const EpilogueSlot& operand = from_.form.operands[slot]; operand.use != Use::read)
+        uses[operand.node].push_back(operand_text(slot) +
+                                     std::to_string(static_cast<int>(operand.use)));
+    uses[from_.form.c].push_back("C");
+    for (std::size_t n = uses.size(); n-- > 0;) {
+      std::sort(uses[n].begin(), uses[n].end());
+      uses_[n] = hash_text(join(uses[n]));
+      const EpilogueNode& node = from_.form.nodes[n];
+      for (std::size_t i = 0; i < node.x.size(); ++i)
+        uses[node.x[i]].push_back(uses_[n] + hashes_[n] +
+                                  std::to_string(is_commutative(node.op) ? 0 : i));
+    }
+  }
   std::size_t add_operand(std::size_t slot) {
     if (!slots_[slot]) {
       slots_[slot] = made_.names.size();

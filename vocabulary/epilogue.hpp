@@ -73,8 +73,8 @@ inline DType type_of(const EpilogueSlot& slot, DType c) {
 }
 
 /// The caller's arithmetic between the sums of a product and C, in normal form: equal results have
-/// one node, arguments of commutative operators are in one order (but for operands of one kind that
-/// can change places), and operands are numbered in the order in which the nodes read them. Nothing
+/// one node, arguments of commutative operators are in one order, and operands are numbered in the
+/// order in which the nodes read them. Nothing
 /// is reassociated or simplified, so that a text and its normal form give equal bits, but for the
 /// sign and the payload of NaN.
 struct EpilogueForm {

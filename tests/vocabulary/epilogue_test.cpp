@@ -137,6 +137,71 @@ TEST(Epilogue, OperandsHaveTypes) {
             "p0:f32[i,j]=acc;p1:f32[j]=sum(acc);acc");
 }
 
+// Operands of one kind are told apart by all that is made of them, and by their types.
+TEST(Epilogue, TheOrderOfCommutativeArgumentsNeverCounts) {
+  for (const auto& [one, other] : std::vector<std::pair<const char*, const char*>>{
+           {"acc + a[j]*b[j] + a[j]", "acc + b[j]*a[j] + a[j]"},
+           {"acc + a[j]*b[j] + b[j]", "b[j] + (a[j]*b[j] + acc)"},
+           {"acc + x:f64[j]*y[j]", "acc + y[j]*x:f64[j]"},
+           {"acc + y:f64[j]*x[j]", "acc + y[j]*x:f64[j]"},
+           {"max(a[j], b[j]) + acc*exp(b[j])", "exp(a[j])*acc + max(a[j], b[j])"},
+           {"x = a[j]+b[j]; aux[i,j] = acc*b[j]; x*acc", "x = b[j]+a[j]; q[i,j] = a[j]*acc; acc*x"},
+           {"acc*(a*b) + c*(a*d)", "(d*a)*c + (b*a)*acc"},
+           {"(a+b)*(c+d) + acc + a/b", "acc + (d+c)*(b+a) + b/a"}})
+    EXPECT_EQ(to_string(parse_epilogue(one).form), to_string(parse_epilogue(other).form))
+        << one << " and " << other;
+  EXPECT_NE(to_string(parse_epilogue("acc + a[j]*b[j] + a[j]").form),
+            to_string(parse_epilogue("acc + a[j]*b[j] + a[j]*b[j]").form));
+  EXPECT_NE(to_string(parse_epilogue("max(a[j], b[j]) + acc*(a[j]/b[j])").form),
+            to_string(parse_epilogue("max(a[j], b[j]) + acc*(a[j]/a[j])").form));
+}
+
+// Random expressions, with their commutative arguments swapped and their operands renamed at
+// random.
+TEST(Epilogue, RandomTextsHaveOneNormalForm) {
+  std::mt19937 random(3);
+  for (int turn = 0; turn < 400; ++turn) {
+    std::vector<std::string> pool{"acc", "A", "B", "C", "D"}, swapped = pool;
+    for (int i = 0; i < 8; ++i) {
+      const std::size_t x = random() % pool.size(), y = random() % pool.size();
+      switch (const auto op = random() % 4; op) {
+        case 0:
+        case 1: {
+          const std::string sign = op == 0 ? "+" : "*";
+          pool.push_back("(" + pool[x] + sign + pool[y] + ")");
+          swapped.push_back(random() % 2 == 0 ? "(" + swapped[x] + sign + swapped[y] + ")"
+                                              : "(" + swapped[y] + sign + swapped[x] + ")");
+          break;
+        }
+        case 2:
+          pool.push_back("(" + pool[x] + "/" + pool[y] + ")");
+          swapped.push_back("(" + swapped[x] + "/" + swapped[y] + ")");
+          break;
+        default:
+          pool.push_back("tanh(" + pool[x] + ")");
+          swapped.push_back("tanh(" + swapped[x] + ")");
+      }
+    }
+    std::string names = "wxyz";
+    std::shuffle(names.begin(), names.end(), random);
+    std::string one = pool.back() + "+acc", other = swapped.back() + "+acc";
+    for (std::size_t i = 0; i < 4; ++i) {
+      const auto rename = [&](std::string& text, const std::string& name) {
+        for (std::size_t at; (at = text.find("ABCD"[i])) != text.npos;)
+          text.replace(at, 1, name + "[j]");
+      };
+      rename(one, std::string(1, "pqrs"[i]));
+      rename(other, std::string(1, names[i]));
+    }
+    if (one.size() > 2000) continue;
+    ASSERT_EQ(to_string(parse_epilogue(one).form), to_string(parse_epilogue(other).form))
+        << one << "\n"
+        << other;
+    const std::string normal = to_string(parse_epilogue(one).form);
+    ASSERT_EQ(to_string(parse_epilogue(normal).form), normal);
+  }
+}
+
 TEST(Epilogue, OfAProblemStatesNoTypeThatTheProblemImplies) {
   Problem bf16 = typed_problem(Layout::nn, 8, 8, 8, DType::bf16, DType::bf16), f32 = bf16;
   set_types(f32, DType::bf16, DType::f32, MathMode::strict);
@@ -260,7 +325,7 @@ TEST(Epilogue, RandomOnesKeepTheirBitsInNormalForm) {
     try {
       named = parse_epilogue(text);
     } catch (const Error& error) {
-      EXPECT_THAT(error.what(), HasSubstr("64 operations")) << text;
+      EXPECT_THAT(error.what(), HasSubstr("64 nodes")) << text;
       continue;
     }
     ++read;
@@ -330,7 +395,7 @@ TEST(Epilogue, ErrorsPointIntoTheText) {
               HasSubstr("its normal form has"));
   std::string sum = "acc";
   for (int n = 0; n < 70; ++n) sum += " + " + std::to_string(n);
-  EXPECT_THAT(message(sum), HasSubstr("64 operations"));
+  EXPECT_THAT(message(sum), HasSubstr("64 nodes"));
 }
 
 TEST(Epilogue, AnyTextIsReadOrRefused) {
