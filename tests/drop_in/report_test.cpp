@@ -5,10 +5,17 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <memory>
 #include <random>
 #include <thread>
+#include <vector>
 
 #include "device/machines.hpp"
+#include "drop_in/product.hpp"
+#include "matmul/prediction.hpp"
+#include "templates/kernel_template.hpp"
+#include "tilewise/error.hpp"
 #include "vocabulary/sum_order.hpp"
 
 #include "tests/drop_in/tuned.hpp"
@@ -35,6 +42,74 @@ struct DropInTest : TunedTest {
   }
   const float one = 1, zero = 0;
 };
+
+// A graph with nodes that allocate cannot be cloned.
+TEST_F(DropInTest, ACaptureIsAnsweredWhereTheWorkspaceOfTheCallSuffices) {
+  constexpr int kDeep = 1000;
+  std::vector<float> a(kM * kDeep, 1), b(kDeep * kFaster, 1), c(kM * kFaster);
+  const Gemm gemm{.m = kM,
+                  .n = kFaster,
+                  .k = kDeep,
+                  .a = {a.data(), kF32, kM},
+                  .b = {b.data(), kF32, kDeep},
+                  .c = {c.data(), kF32, kM},
+                  .compute = kCompute32,
+                  .scalar = kF32,
+                  .alpha = &one,
+                  .beta = &zero};
+  Product product;
+  ASSERT_EQ(product_of(gemm, kDefaultMath, product), Why::none);
+  const std::unique_ptr<Device> device = open_device("host");
+  const KernelTemplate& simt = find_template("simt");
+  Record record;
+  record.problem = product.problem;
+  record.gpu = gpu_key(device->info());
+  record.candidate = {"simt", simt.default_configuration(record.problem, device->info())};
+  record.candidate.configuration.set("SPLIT_K", 4);
+  ASSERT_EQ(rejection(simt, record.problem, record.candidate.configuration, device->info()), "");
+  record.outcome = Outcome::ok;
+  record.measurement = Measurement{};
+  record.measurement->median_us = 1;
+  {
+    Database stored = Database::open(database());
+    stored.set_winner(stored.add(record));
+  }
+  const std::int64_t needed =
+      plan_of(record.candidate, record.problem, device->info()).workspace_bytes;
+  ASSERT_GT(needed, 0);
+  std::vector<std::max_align_t> workspace(std::size_t(needed) / sizeof(std::max_align_t) + 1);
+
+  Settings settings;
+  settings.device = "host";
+  settings.always = true;
+  DropIn answering(settings);
+  Circumstances circumstances;
+  circumstances.stream = device->create_stream();
+  ASSERT_TRUE(answering.consider(gemm, circumstances).answered);  // loads what a capture may not
+  const std::vector<float> expected(c.size(), float(kDeep));
+  EXPECT_EQ(c, expected);
+  std::unique_ptr<LaunchGraph> graph;
+  const auto is_captured = [&](std::int64_t bytes) {
+    circumstances.workspace = workspace.data();
+    circumstances.workspace_bytes = bytes;
+    bool answered = false;
+    const auto multiply = [&] { answered = answering.consider(gemm, circumstances).answered; };
+    try {
+      graph = device->capture(circumstances.stream, multiply);
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("nothing was enqueued"));
+    }
+    return answered;
+  };
+  EXPECT_FALSE(is_captured(0));
+  EXPECT_FALSE(is_captured(needed - 1));
+  ASSERT_TRUE(is_captured(needed));
+  std::fill(c.begin(), c.end(), -1.0F);
+  graph->launch(circumstances.stream);
+  device->synchronize(circumstances.stream);
+  EXPECT_EQ(c, expected);
+  device->destroy_stream(circumstances.stream);
+}
 
 TEST_F(DropInTest, ReportsAndRecords) {
   tune();
