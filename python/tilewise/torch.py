@@ -11,10 +11,13 @@ for tests.
 
 from __future__ import annotations
 
+import ast
 import itertools
 import math as _math
+import operator
+import re
 import weakref
-from typing import Callable, Optional
+from typing import Any, Callable, Optional
 
 import torch
 from torch import Tensor
@@ -27,6 +30,7 @@ from . import matmul as _product
 from . import pack as _pack
 from .batch_invariant import _unit_stride as _with_a_unit_stride
 from .batch_invariant import batch_invariant, disable_batch_invariant, enable_batch_invariant, is_batch_invariant
+from .epilogues import trace as _trace
 
 __all__ = [
     "matmul", "linear", "mlp", "Linear", "swap_linear", "pack_weights", "unpack_weights", "on_cpu", "batch_invariant",
@@ -116,6 +120,9 @@ def _result_type(dtype: torch.dtype) -> torch.dtype:
 
 _library = torch.library.Library("tilewise", "DEF")
 _library.define("matmul(Tensor a, Tensor b, str math) -> Tensor")
+# The result, and the further results in the order of the text. numbers: scalars of the host.
+_library.define("matmul_epilogue(Tensor a, Tensor b, str math, str epilogue, Tensor[] operands, str[] names, float[] numbers, "
+                "str[] numbered) -> Tensor[]")
 # zeros: rows that no group has are 0; else they are undefined.
 _library.define("grouped_mm(Tensor a, Tensor b, Tensor ends, str math, bool zeros=False) -> Tensor")
 _library.define("linear(Tensor x, Tensor weight, Tensor? bias, str math, int packed=0, str activation='') -> Tensor")
@@ -186,6 +193,93 @@ def _matmul_now(a: Tensor, b: Tensor, math: str) -> Tensor:
     return _multiply(a.detach(), b.detach(), math)
 
 
+# A further result of an epilogue: "aux[i,j] = ", "sums:f32[j] = ".
+_WRITTEN = re.compile(r"\s*(\w+)\s*(?::\s*(\w+)\s*)?\[\s*(i\s*,\s*)?j\s*\]\s*=(?!=)")
+_TYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+
+
+@torch.compiler.assume_constant_result
+def _written(epilogue: str) -> list[tuple[str, str, bool]]:
+    """Name, type ("" for the result's) and whether each element is written, of what an epilogue writes beside the result."""
+    heads = [_WRITTEN.match(statement) for statement in epilogue.split(";")]
+    return [(head[1], head[2] or "", bool(head[3])) for head in heads if head]
+
+
+def _further_results(a: Tensor, b: Tensor, epilogue: str) -> dict[str, Tensor]:
+    shapes = {True: (a.shape[0], b.shape[1]), False: (b.shape[1],)}
+    return {name: a.new_empty(shapes[by_element], dtype=_TYPES.get(kind, _result_type(a.dtype)))
+            for name, kind, by_element in _written(epilogue)}
+
+
+_FUNCTIONS = {
+    "abs": torch.abs, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt, "exp": torch.exp, "log": torch.log, "tanh": torch.tanh,
+    "erf": torch.erf, "sigmoid": torch.sigmoid, "silu": torch.nn.functional.silu, "relu": torch.relu,
+    "gelu": torch.nn.functional.gelu, "gelu_tanh": lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
+    "min": torch.minimum, "max": torch.maximum, "clamp": lambda x, low, high: torch.minimum(torch.maximum(x, low), high),
+    "where": torch.where,
+}
+_OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.Lt: operator.lt,
+              ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq, ast.NotEq: operator.ne}
+
+
+def _epilogue_by_torch(acc: Tensor, epilogue: str, named: dict[str, Any], further: dict[str, Tensor]) -> Tensor:
+    """The epilogue in PyTorch's own operators: its expressions are Python's but for indices and types."""
+    result_type = acc.dtype
+    kind = torch.float64 if result_type == torch.float64 else torch.float32
+    known: dict[str, Tensor] = {"acc": acc.to(kind)}
+    for name, given in named.items():
+        value = torch.as_tensor(given, dtype=kind, device=acc.device)
+        by_row = re.search(rf"\b{name}\s*(:\s*\w+\s*)?\[\s*i\s*\]", epilogue)
+        known[name] = value.reshape(-1, 1) if by_row else value
+
+    def value_of(node: ast.AST) -> Tensor:
+        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+            return _OPERATORS[type(node.op)](value_of(node.left), value_of(node.right))
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return -value_of(node.operand)
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _OPERATORS:
+            return _OPERATORS[type(node.ops[0])](value_of(node.left), value_of(node.comparators[0]))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
+            if node.func.id == "sum":
+                return value_of(node.args[0]).expand(acc.shape).sum(0)
+            if node.func.id in _FUNCTIONS:
+                return _FUNCTIONS[node.func.id](*map(value_of, node.args))
+        if isinstance(node, ast.Name) and node.id in known:
+            return known[node.id]
+        if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+            return torch.tensor(node.value, dtype=kind, device=acc.device)
+        raise ValueError(f'epilogue "{epilogue}": {ast.unparse(node)} is no number, operand, function or operator')
+
+    result = known["acc"]
+    for statement in filter(str.strip, epilogue.split(";")):
+        assigned = re.match(r"\s*(\w+)[^=]*=(?!=)", _without_indices(statement))
+        text = _without_indices(statement)[assigned.end() if assigned else 0:]
+        try:
+            value = value_of(ast.parse(text.strip(), mode="eval").body)
+        except SyntaxError as failure:
+            raise ValueError(f'epilogue "{epilogue}": {failure.msg}') from failure
+        if not assigned:
+            result = value
+        elif assigned[1] in further:
+            further[assigned[1]].copy_(value.expand(further[assigned[1]].shape))
+        else:
+            known[assigned[1]] = value
+    return result.expand(acc.shape).to(result_type)
+
+
+def _without_indices(statement: str) -> str:
+    return re.sub(r":\s*\w+|\[[^\]]*\]", "", statement)
+
+
+def _matmul_epilogue_now(a: Tensor, b: Tensor, math: str, epilogue: str, operands: list[Tensor], names: list[str],
+                         numbers: list[float], numbered: list[str]) -> list[Tensor]:
+    further = _further_results(a, b, epilogue)
+    named = {**dict(zip(names, _detached(*operands))), **dict(zip(numbered, numbers))}
+    if _by_torch(a):
+        return [_epilogue_by_torch(_torch_product(*_detached(a, b)), epilogue, named, further), *further.values()]
+    return [_multiply(*_detached(a, b), math, epilogue=epilogue, **named, **further), *further.values()]
+
+
 def _grouped_by_torch(a: Tensor, b: Tensor, ends: Tensor) -> Tensor:
     kind, begin, parts = _result_type(a.dtype), 0, []
     a, b = a.to(kind), b.to(kind)
@@ -232,6 +326,7 @@ def _before_act_now(gradient: Tensor, weight: Tensor, before: Tensor, math: str,
 
 for _key in ("CPU", "CUDA"):
     _library.impl("matmul", _matmul_now, _key)
+    _library.impl("matmul_epilogue", _matmul_epilogue_now, _key)
     _library.impl("grouped_mm", _grouped_now, _key)
     _library.impl("linear", _linear_now, _key)
     _library.impl("linear_act", _linear_act_now, _key)
@@ -245,6 +340,12 @@ def _matmul_fake(a: Tensor, b: Tensor, math: str) -> Tensor:
     torch._check(a.shape[-1] == b.shape[-2], lambda: f"shapes do not fit: {tuple(a.shape)} and {tuple(b.shape)}")
     batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     return a.new_empty((*batch, a.shape[-2], b.shape[-1]), dtype=_result_type(a.dtype))
+
+
+@torch.library.register_fake("tilewise::matmul_epilogue")
+def _matmul_epilogue_fake(a: Tensor, b: Tensor, math: str, epilogue: str, operands: list[Tensor], names: list[str],
+                          numbers: list[float], numbered: list[str]) -> list[Tensor]:
+    return [_matmul_fake(a, b, math), *_further_results(a, b, epilogue).values()]
 
 
 @torch.library.register_fake("tilewise::grouped_mm")
@@ -381,11 +482,16 @@ def _mlp_backward(ctx, gradient: Tensor, *inner_gradients: Optional[Tensor]):
     return of_x, of_w1, of_b1, of_w2, of_b2, None, None
 
 
+def _no_derivative_of_epilogue(ctx, *_):
+    raise RuntimeError("tilewise.torch.matmul(epilogue=) has no derivative; linear(activation=) and mlp() have one")
+
+
 def _no_second_derivative(ctx, *_):
     raise RuntimeError("tilewise.torch.mlp has no second derivative; linear(activation=) has one")
 
 
 torch.library.register_autograd("tilewise::before_act", _no_second_derivative)
+torch.library.register_autograd("tilewise::matmul_epilogue", _no_derivative_of_epilogue)
 torch.library.register_autograd("tilewise::matmul", _matmul_backward, setup_context=_matmul_setup)
 torch.library.register_autograd("tilewise::grouped_mm", _grouped_backward, setup_context=_grouped_setup)
 torch.library.register_autograd("tilewise::linear", _linear_backward, setup_context=_linear_setup)
@@ -463,17 +569,38 @@ def grouped_mm(mat_a: Tensor, mat_b: Tensor, offs: Optional[Tensor] = None, bias
     return torch.ops.tilewise.grouped_mm(mat_a, mat_b, offs, math)
 
 
-def matmul(a: Tensor, b: Tensor, math: str = "strict") -> Tensor:
+def matmul(a: Tensor, b: Tensor, math: str = "strict", *, epilogue: Optional[str | Callable] = None, **operands):
     """a @ b for tensors of two dimensions or more, (..., m, k) and (..., k, n), of one type; differentiable.
 
     Leading dimensions are broadcast. math: for float32 "strict", "tf32" or "f32x3"; for 8-bit floats "strict" or
     "fast". int8 gives int32, 8-bit floats give float32. Raises tilewise.Error as tilewise.matmul() does.
+
+    epilogue: what becomes of the sums, for two matrices and a result of floats: a text (docs/epilogues.md) or a function
+    (tilewise.epilogues), with its operands by name. With further results ("aux[i,j] = x", a dictionary of the function) the
+    value is (result, {"aux": aux}). One operator for torch.compile. It has no derivative.
     """
+    if epilogue is not None:
+        return _matmul_epilogue(a, b, math, epilogue, operands)
+    if operands:
+        raise TypeError(f"matmul() has no argument {next(iter(operands))!r}; operands of an epilogue need epilogue=")
     if not _unwatched(a, b):
         return torch.ops.tilewise.matmul(a, b, math)
     if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
         return _Matmul.apply(a, b, math)
     return _multiply(a, b, math)
+
+
+def _matmul_epilogue(a: Tensor, b: Tensor, math: str, epilogue: str | Callable, operands: dict[str, Any]):
+    if a.dim() != 2 or b.dim() != 2 or not _result_type(a.dtype).is_floating_point:
+        raise ValueError(f"an epilogue is for two matrices and a result of floats, not for {a.dim()} and {b.dim()} dimensions of "
+                         f"{a.dtype}")
+    if callable(epilogue):
+        epilogue, operands = _trace(epilogue, operands)
+    tensors = {name: value for name, value in operands.items() if isinstance(value, Tensor)}
+    numbers = {name: float(value) for name, value in operands.items() if name not in tensors}
+    c, *further = torch.ops.tilewise.matmul_epilogue(a, b, math, epilogue, list(tensors.values()), list(tensors),
+                                                     list(numbers.values()), list(numbers))
+    return (c, dict(zip([name for name, _, _ in _written(epilogue)], further))) if further else c
 
 
 def linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None, math: str = "strict",

@@ -277,6 +277,65 @@ def test_a_closed_relu_stops_infinite_gradients(device, how):
     assert torch.equal(x.grad, torch.zeros_like(x))
 
 
+def layer(acc, bias, by_row, residual, s):
+    from tilewise import epilogues as e
+
+    x = acc * s + bias
+    return e.gelu(x) + e.where(x > residual, by_row, e.minimum(x, 2)), {"before": x, "sums": e.column_sum(x)}
+
+
+LAYER = ("x = acc * s + bias[j]; before[i,j] = x; sums:f32[j] = sum(x); "
+         "gelu(x) + where(x > residual[i,j], by_row[i], min(x, 2))")
+
+
+@pytest.mark.parametrize("how", ["torch", "host"])
+@pytest.mark.parametrize("epilogue", [LAYER, layer])
+def test_epilogues(device, epilogue, how):
+    tilewise.torch.on_cpu(how)
+    a, b = integers(7, 12, device=device), integers(12, 16, device=device, seed=2)
+    bias, residual = integers(16, device=device, seed=3), integers(7, 16, device=device, seed=5)
+    by_row = integers(*((7,) if epilogue is LAYER else (7, 1)), device=device, seed=4)
+
+    def run(a, b, bias, residual, by_row):
+        return tilewise.torch.matmul(a, b, epilogue=epilogue, bias=bias, residual=residual, by_row=by_row, s=0.5)
+
+    x = a @ b * 0.5 + bias
+    expected = torch.nn.functional.gelu(x) + torch.where(x > residual, by_row.reshape(7, 1), x.clamp(max=2))
+    for call in (run, torch.compile(run, backend="aot_eager", fullgraph=True)):
+        c, further = call(a, b, bias, residual, by_row)
+        torch.testing.assert_close(c, expected)
+        torch.testing.assert_close(further["before"], x)
+        torch.testing.assert_close(further["sums"], x.sum(0))
+    torch.library.opcheck(torch.ops.tilewise.matmul_epilogue.default,
+                          (a, b, "strict", LAYER, [bias, residual, by_row.reshape(7)], ["bias", "residual", "by_row"], [0.5], ["s"]),
+                          test_utils=("test_schema", "test_faketensor"))
+
+
+@pytest.mark.parametrize("how", ["torch", "host"])
+def test_an_epilogue_alone_has_one_result(device, how):
+    tilewise.torch.on_cpu(how)
+    a, b = integers(5, 8, device=device, dtype=torch.bfloat16), integers(8, 16, device=device, dtype=torch.bfloat16, seed=2)
+    c = tilewise.torch.matmul(a, b, epilogue="clamp(acc, -1, 3)")
+    assert torch.equal(c, (a @ b).clamp(-1, 3))
+    assert c.dtype == torch.bfloat16
+
+
+def test_what_an_epilogue_cannot_do_is_said(device):
+    a, b = integers(5, 8, device=device), integers(8, 16, device=device, seed=2)
+    with pytest.raises(TypeError, match="no argument 'bias'"):
+        tilewise.torch.matmul(a, b, bias=b)
+    with pytest.raises(ValueError, match="two matrices"):
+        tilewise.torch.matmul(a[None], b[None], epilogue="relu(acc)")
+    for how in ("torch", "host"):
+        tilewise.torch.on_cpu(how)
+        for text in ("relu(acc", "acc + bias[j]", "acc.sum()", "__import__('os')", "eval(acc)"):
+            with pytest.raises((ValueError, tilewise.Error)):
+                tilewise.torch.matmul(a, b, epilogue=text)
+    a.requires_grad_()
+    with pytest.raises(RuntimeError, match="has no derivative"):
+        tilewise.torch.matmul(a, b, epilogue="relu(acc)").sum().backward()
+
+
 def test_an_unknown_activation_is_refused(device):
     x, weight = integers(3, 4, device=device), integers(5, 4, device=device)
     for call in (lambda: tilewise.torch.linear(x, weight, activation="swish"),
