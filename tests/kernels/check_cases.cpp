@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <iterator>
+#include <map>
 #include <random>
 #include <set>
 
@@ -281,12 +282,18 @@ std::vector<Case> cases_for(const Options& options, const DeviceInfo& device) {
            cases);
   }
   if (cases.empty()) checked_template(options.only_template);  // throws for an unknown name
+  std::map<std::string, int> of_template;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     Problem& problem = cases[i].typical;
+    const std::string& name = cases[i].candidate.kernel_template;
+    if (!known_template(name)) continue;
     const std::string usual = is_grouped(problem) ? kGroupedEpilogue : kEpilogue;
-    if ((!options.epilogue.empty() || i % 4 == 3) &&
-        known_template(cases[i].candidate.kernel_template))
-      set_epilogue(problem, Epilogue(options.epilogue.empty() ? usual : options.epilogue));
+    // The second case of each template has all functions.
+    const bool functions = ++of_template[name] == 2;
+    if (!options.epilogue.empty())
+      set_epilogue(problem, Epilogue(options.epilogue));
+    else if (functions || i % 4 == 3)
+      set_epilogue(problem, Epilogue(functions ? kEveryFunction : usual));
   }
   return cases;
 }

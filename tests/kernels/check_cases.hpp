@@ -43,7 +43,7 @@ struct Options {
   std::int64_t batch = 1;
   std::string grouped;   ///< grouping_text() of --only
   std::string order;     ///< of --only; empty: any
-  std::string epilogue;  ///< of every case; empty: kEpilogue of each fourth
+  std::string epilogue;  ///< of every case; empty: those below, of some
   std::vector<Mutation> mutations;
 };
 
@@ -72,6 +72,12 @@ inline constexpr const char* kEpilogue =
 /// The same without sums over rows, which grouped products have not.
 inline constexpr const char* kGroupedEpilogue =
     "x = acc * s + bias[j]; aux[i,j] = x; relu(x) - by_row[i] + residual[i,j]";
+
+/// Every function, most of them of a 0 or a 1, so that numbers stay whole.
+inline constexpr const char* kEveryFunction =
+    "x = acc + bias[j]; z = x - x; y = exp(z); p = sigmoid(z); "
+    "relu(min(max(x, -1000), clamp(x, -900, 900))) * y + abs(x) * rsqrt(y) + sqrt(z) + log(y) + "
+    "tanh(z) + erf(z) + p + p + silu(z) + gelu(z) + gelu_tanh(z) + where(x > 0, x / y, -x)";
 
 /// A kernel's source with the planted mistakes.
 KernelSource source_of(const KernelSpec& kernel, const Options& options);
