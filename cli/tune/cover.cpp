@@ -278,7 +278,12 @@ int run_cover(const CoverCommand& options, const Output& output) {
   int status = kOk;
   for (const WeightedRange& one : ranges) {
     cover_options.budget_seconds = budget * one.weight / weights;
-    status = cover_range(run, one.range, cover_options, bench, documents);
+    try {
+      status = cover_range(run, one.range, cover_options, bench, documents);
+    } catch (const Error& error) {
+      if (ranges.size() == 1 || error.kind() != ErrorKind::invalid_argument) throw;
+      warn("left out: " + kind_text(one.range.kind) + ": " + error.what());
+    }
     if (status != kOk && status != kNoWinner) break;
   }
   if (output.json)

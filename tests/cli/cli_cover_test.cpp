@@ -75,6 +75,19 @@ TEST_F(CliCover, AListOfRangesIsCoveredByKinds) {
   EXPECT_EQ(points, 3U);
 }
 
+TEST_F(CliCover, AKindOfAListWithoutASizeThatFitsIsLeftOut) {
+  write(file("ranges.csv"),
+        "m,n,k,dtype\n"
+        "1000000,1000000,1000000,f64\n"
+        "8,16,16,f32\n");
+  const Result result = run_with_budget({"cover", "--device", "host", "--layout", "nn",
+                                         "--problems", file("ranges.csv").string(), "--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.err, AllOf(HasSubstr("left out: f64"), HasSubstr("more work or memory")));
+  ASSERT_EQ(result.json().at("covered").size(), 1U);
+  EXPECT_EQ(result.json().at("covered").at(0).at("range").at("dtype"), "f32");
+}
+
 TEST_F(CliCover, MistakesInAListHaveTheirLine) {
   const auto error_of = [&](const std::string& text, std::vector<std::string> options = {}) {
     write(file("bad.csv"), text);
