@@ -113,6 +113,12 @@ struct NamedEpilogue {
 /// and what is allowed.
 NamedEpilogue parse_epilogue(std::string_view text);
 
+/// The normal form of what was read as it is written.
+NamedEpilogue normal_form(const NamedEpilogue& read);
+
+/// "[i]" of an operand by row; empty for a scalar.
+std::string_view index_text(EpilogueOver over);
+
 /// The text of the normal form, with operands p0, p1, ...: parse_epilogue() of it gives an equal
 /// EpilogueForm, and two epilogues are equal where their texts are.
 std::string to_string(const EpilogueForm& epilogue);

@@ -318,6 +318,10 @@ def test_an_epilogue_alone_has_one_result(device, how):
     c = tilewise.torch.matmul(a, b, epilogue="clamp(acc, -1, 3)")
     assert torch.equal(c, (a @ b).clamp(-1, 3))
     assert c.dtype == torch.bfloat16
+    x = a.float() @ b.float()
+    for text, expected in (("where(acc >= 0, acc, 7)", torch.where(x >= 0, x, 7)), ("where(acc != 0, 1, 5)", torch.where(x != 0, 1, 5)),
+                           ("x = acc; where(2 <= x, -x, abs(x))", torch.where(x >= 2, -x, x.abs()))):
+        assert torch.equal(tilewise.torch.matmul(a, b, epilogue=text), expected.bfloat16()), text
 
 
 def test_what_an_epilogue_cannot_do_is_said(device):
