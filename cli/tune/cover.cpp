@@ -276,12 +276,14 @@ int run_cover(const CoverCommand& options, const Output& output) {
   for (const WeightedRange& one : ranges) weights += one.weight;
   Json documents = Json::array();
   int status = kOk;
+  std::size_t left_out = 0;
   for (const WeightedRange& one : ranges) {
     cover_options.budget_seconds = budget * one.weight / weights;
     try {
-      status = cover_range(run, one.range, cover_options, bench, documents);
+      const int of_range = cover_range(run, one.range, cover_options, bench, documents);
+      if (of_range != kOk) status = of_range;
     } catch (const Error& error) {
-      if (ranges.size() == 1 || error.kind() != ErrorKind::invalid_argument) throw;
+      if (error.kind() != ErrorKind::invalid_argument || ++left_out == ranges.size()) throw;
       warn("left out: " + kind_text(one.range.kind) + ": " + error.what());
     }
     if (status != kOk && status != kNoWinner) break;

@@ -41,8 +41,8 @@ struct GroupRows {
   int group;
 };
 
-// A warp's walk over the products, 32 COUNT at a time, of which each lane has COUNT neighbours: a scan of the lanes waits for ten
-// shuffles, whatever COUNT is.
+// A warp's walk over the products, 32 COUNT at a time. Each lane has COUNT neighbours. The two scans of the lanes take ten
+// dependent shuffles, whatever COUNT is.
 template <int COUNT>
 struct GroupWalk {
   int rows, tile_m;  // of A; of a tile

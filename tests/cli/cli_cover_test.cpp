@@ -86,6 +86,12 @@ TEST_F(CliCover, AKindOfAListWithoutASizeThatFitsIsLeftOut) {
   EXPECT_THAT(result.err, AllOf(HasSubstr("left out: f64"), HasSubstr("more work or memory")));
   ASSERT_EQ(result.json().at("covered").size(), 1U);
   EXPECT_EQ(result.json().at("covered").at(0).at("range").at("dtype"), "f32");
+  write(file("ranges.csv"),
+        "m,n,k,dtype\n"
+        "1000000,1000000,1000000,\"f64,f32\"\n");
+  const Result none = run({"cover", "--device", "host", "--problems", file("ranges.csv").string()});
+  EXPECT_EQ(none.status, 2);
+  EXPECT_THAT(none.err, HasSubstr("autotune: error: "));
 }
 
 TEST_F(CliCover, MistakesInAListHaveTheirLine) {
