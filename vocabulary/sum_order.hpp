@@ -9,8 +9,7 @@
 namespace tilewise {
 
 /// How a plan adds the products of an element of C. Two plans of equal order give equal bits from
-/// equal operands on one GPU model, but for the sign of a zero: tiles, stages, packs and the other
-/// elements of C never count.
+/// equal operands on one GPU model: tiles, stages, packs and the other elements of C never count.
 ///
 /// The k of an element is cut into parts, a part into slices, and a slice's sum is a chain:
 /// products are added to it in ascending order, `together` at a time.

@@ -20,27 +20,35 @@ DEVICE Scalars scalars_of(const Arguments& args) {
   };
 }
 
-// alpha x sum + beta x old, as apply() computes it: for a kernel that needs the place of `old` for something else before
-// it calls apply() with alpha 1 and beta 0.
+// alpha x sum. Where the sum is 0, +0: whether sums that are padded with zeros become +0 or -0 depends on the kernel.
+DEVICE Sum scaled(const Scalars& s, Sum sum) { return multiply_add(s.alpha, sum, Sum(0)); }
+// alpha x sum + beta x old.
 DEVICE Sum blended(const Scalars& s, Sum sum, Result old) {
-  return multiply_add(s.beta, Number<RESULT>::widen(old), product(s.alpha, sum));
+  return multiply_add(s.beta, Number<RESULT>::widen(old), scaled(s, sum));
 }
 
+// What a kernel's sums are when apply() takes them.
+enum SumsAre {
+  UNSCALED,
+  CLEARED,  // unscaled; 0 where alpha is 0
+  BLENDED   // those of blended(), of a kernel that needs the place of `old` for something else before
+};
+
 // The only way from sums to results: alpha x sum + beta x c, converted to C's type, as BLAS defines it. alpha = 0 drops
-// the product (even NaN); CLEARED: sums are 0 there. beta = 0 does not read C; else read_c(old) reads its elements. One
-// test of beta serves all COUNT sums: a test for each makes the code several times as large, and slow to compile.
+// the product (even NaN). beta = 0 does not read C; else read_c(old) reads its elements. One test of beta serves all
+// COUNT sums: a test for each makes the code several times as large, and slow to compile.
 // POINTWISE: the epilogue follows. first: the place of element 0, of a type that pointwise_all() takes; offset_of(e): from
 // it to that of element e. It also writes, and therefore leaves out elements that are not stored: those before `begin`,
 // from `end` on, and outside of C.
-template <bool CLEARED = false, int COUNT, class ReadC, class At, class OffsetOf>
+template <SumsAre ARE = UNSCALED, int COUNT, class ReadC, class At, class OffsetOf>
 DEVICE void apply(const Scalars& s, const Sum (&sums)[COUNT], Result (&results)[COUNT], const ReadC& read_c,
                   [[maybe_unused]] const At& first, [[maybe_unused]] const OffsetOf& offset_of,
                   [[maybe_unused]] int begin = 0, [[maybe_unused]] int end = COUNT) {
   Sum values[COUNT];
   UNROLL_ALL
   for (int e = 0; e < COUNT; ++e)
-    values[e] = !CLEARED && s.alpha == Sum(0) ? Sum(0) : product(s.alpha, sums[e]);
-  if (s.beta != Sum(0)) {
+    values[e] = ARE == BLENDED ? sums[e] : (ARE == UNSCALED && s.alpha == Sum(0) ? Sum(0) : scaled(s, sums[e]));
+  if (ARE != BLENDED && s.beta != Sum(0)) {
     read_c(results);
     UNROLL_ALL
     for (int e = 0; e < COUNT; ++e) values[e] = multiply_add(s.beta, Number<RESULT>::widen(results[e]), values[e]);

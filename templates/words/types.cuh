@@ -185,9 +185,6 @@ DEVICE double multiply_add(double x, double y, double sum) {
 DEVICE int multiply_add(int x, int y, int sum) {
   return static_cast<int>(static_cast<unsigned>(x) * static_cast<unsigned>(y) + static_cast<unsigned>(sum));
 }
-DEVICE float product(float x, float y) { return x * y; }
-DEVICE double product(double x, double y) { return x * y; }
-DEVICE int product(int x, int y) { return multiply_add(x, y, 0); }
 DEVICE float add(float x, float y) { return x + y; }
 DEVICE double add(double x, double y) { return x + y; }
 DEVICE int add(int x, int y) { return static_cast<int>(static_cast<unsigned>(x) + static_cast<unsigned>(y)); }

@@ -3,7 +3,9 @@
 // of an element are M and -M, with M so large that M + 1 = M, and all others are 1, the result is
 // the number of products that are added after both have met (Xie, Gao, Shen, Zhang, "FPRev:
 // Revealing the Order of Floating-Point Summation", 2024). Each row of A tries another pair.
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
@@ -241,8 +243,9 @@ struct SumOrderTest : OnDevice {
     EXPECT_GT(probed_, before) << name;
   }
   /// Multiplies random operands by random configurations of these templates, for m rows of C and
-  /// for fewer. Rows of configurations of equal order must have equal bits, but for the sign of a
-  /// zero. order: that all configurations have; empty: any.
+  /// for fewer. Rows of configurations of equal order must have equal bits. In one of five rows of
+  /// A all is 0 but one number, the largest below 0, whose products may underflow. order: that all
+  /// configurations have; empty: any.
   void compare_bits(const std::vector<const char*>& names, DType operand, DType c, MathMode math,
                     std::int64_t m, std::int64_t n, std::int64_t k, int random,
                     const std::string& order_text = "") {
@@ -252,10 +255,17 @@ struct SumOrderTest : OnDevice {
     std::normal_distribution<> normal;
     for (std::vector<std::byte>* matrix : {&a, &b})
       for (std::size_t at = 0; at < matrix->size(); at += static_cast<std::size_t>(element))
-        from_double(operand, normal(random_), matrix->data() + at);
+        from_double(operand, normal(random_) * (at / 1024 % 3 ? 1 : 0x1p-30), matrix->data() + at);
+    for (std::int64_t row = 0; row < m; row += 5) {
+      std::byte* of_row = a.data() + row * k * element;
+      std::fill_n(of_row, k * element, std::byte{0});
+      of_row[row % k * element] |= std::byte{0x01};
+      of_row[(row % k + 1) * element - 1] |= std::byte{0x80};
+    }
     const DeviceBuffer on_a = uploaded(a.data(), static_cast<std::int64_t>(a.size())),
                        on_b = uploaded(b.data(), static_cast<std::int64_t>(b.size()));
-    std::map<SumOrder, std::pair<std::vector<double>, std::string>> first;  // of each order
+    // The most rows of each order and alpha, and their configuration.
+    std::map<std::pair<SumOrder, double>, std::pair<std::vector<std::byte>, std::string>> first;
     for (const char* name : names)
       for (int i = 0; i < random; ++i) {
         const KernelTemplate& kernel = find_template(name);
@@ -282,20 +292,22 @@ struct SumOrderTest : OnDevice {
         Call call;
         call.a = on_a.data(), call.b = on_b.data(), call.c = on_c.data();
         call.lda = k, call.ldb = k, call.ldc = n;
-        Executable(*device_, problem, plan, images).launch(call);
-        device_->copy_to_host(found.data(), on_c.data(), on_c.bytes(), nullptr);
-        device_->synchronize(nullptr);
-        std::vector<double> values;
-        for (std::int64_t e = 0; e < rows * n; ++e)
-          values.push_back(to_double(c, found.data() + e * result));
+        Executable product(*device_, problem, plan, images);
         const std::string what = to_string(*drawn) + ", " + std::to_string(rows) + " rows";
-        auto& [known, of] = first[*order];
-        const std::size_t both = std::min(known.size(), values.size());
-        for (std::size_t e = 0; e < both; ++e)
-          ASSERT_EQ(known[e], values[e])
-              << to_string(*order) << ": element " << e << " of " << of << " and of " << what;
-        compared_ += both > 0;
-        if (values.size() > known.size()) known = values, of = what;
+        for (const double alpha : {-0.0, 1.0}) {
+          call.alpha = alpha;
+          product.launch(call);
+          device_->copy_to_host(found.data(), on_c.data(), on_c.bytes(), nullptr);
+          device_->synchronize(nullptr);
+          auto& [known, of] = first[{*order, alpha}];
+          const auto both = static_cast<std::ptrdiff_t>(std::min(known.size(), found.size()));
+          const auto equal = std::mismatch(known.begin(), known.begin() + both, found.begin());
+          ASSERT_EQ((equal.first - known.begin()) / result, both / result)
+              << "the first element that differs; " << to_string(*order) << ", alpha " << alpha
+              << ": " << of << " and " << what;
+          compared_ += alpha == 1 && both > 0;
+          if (found.size() > known.size()) known = found, of = what;
+        }
       }
   }
 

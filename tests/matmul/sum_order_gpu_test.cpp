@@ -42,7 +42,9 @@ TEST_F(SumOrdersGpu, ThatAreEqualGiveEqualBits) {
   compare_bits({"mma", "naive"}, DType::f64, DType::f64, kStrict, 300, 128, 500, 6);
   for (const auto& [operand, math] :
        {std::pair(DType::bf16, kStrict), std::pair(DType::f16, kStrict),
-        std::pair(DType::f32, MathMode::tf32), std::pair(DType::e4m3, kStrict)})
+        std::pair(DType::f32, MathMode::tf32), std::pair(DType::f32, MathMode::f32x3),
+        std::pair(DType::e4m3, kStrict), std::pair(DType::e4m3, MathMode::fast),
+        std::pair(DType::e5m2, kStrict), std::pair(DType::e5m2, MathMode::fast)})
     compare_bits({"mma", "wgmma"}, operand, DType::f32, math, 500, 256, 1024, 12);
   // Parts of k that blocks share, and that a block adds itself.
   for (const DType operand : {DType::bf16, DType::f16})

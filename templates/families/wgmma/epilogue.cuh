@@ -58,12 +58,12 @@ DEVICE void read_laid_down(Result (&old)[COUNT], const At& place) {
 }
 // Lays down the results of COUNT sums of a lane. Where beta is not 0, C's old elements lie in the same places. One test of beta
 // serves all. first, offset_of: as for apply().
-template <int COUNT, class At, class First, class OffsetOf>
+template <SumsAre ARE, int COUNT, class At, class First, class OffsetOf>
 DEVICE void lay_down_results(const Scalars& scalars, const Sum (&sums)[COUNT], const At& place, const First& first,
                              const OffsetOf& offset_of) {
   const auto read_old = [&](Result (&old)[COUNT]) { read_laid_down(old, place); };
   Result results[COUNT];
-  apply<true>(scalars, sums, results, read_old, with_old(first, read_old), offset_of);
+  apply<ARE>(scalars, sums, results, read_old, with_old(first, read_old), offset_of);
   if constexpr (sizeof(Result) == 2) {
 #if POINTWISE
     warp_barrier();  // an epilogue may have branches, and stmatrix needs the whole warp
@@ -178,12 +178,12 @@ DEVICE void lay_down(char* buffer, const WarpTile& to, const Sums& sums) {
     warp_barrier();  //@ wgmma-old-read
   } else {
     UNROLL_ALL
-    for (int e = 0; e < Of::SPAN / 2; ++e) of_part[e] = product(to.scalars.alpha, of_part[e]);
+    for (int e = 0; e < Of::SPAN / 2; ++e) of_part[e] = scaled(to.scalars, of_part[e]);
   }
   if (!to.ahead.by_tma) lay_down_operand<Of>(to, place);
-  const Scalars scalars = {Sum(1), Sum(0), to.scalars.pointwise};
+  constexpr SumsAre ARE = BLENDED;
 #else
-  const Scalars& scalars = to.scalars;
+  constexpr SumsAre ARE = CLEARED;
 #endif
   for_blocks<Of::SPAN / 2>([&](auto blocks) {
     constexpr int FIRST = decltype(blocks)::FIRST, COUNT = decltype(blocks)::COUNT;
@@ -194,10 +194,10 @@ DEVICE void lay_down(char* buffer, const WarpTile& to, const Sums& sums) {
     const Offset from = offset_of(FIRST);
     const BlockPlace at = {first.below(from.down).beside(from.right), to.ahead, Of::INSTRUCTION / kAcross,
                            Of::NTH % 2, FIRST * 2};  //@ wgmma-ahead-turn
-    lay_down_results(scalars, some, of_block, at, offset_of);
+    lay_down_results<ARE>(to.scalars, some, of_block, at, offset_of);
   });
 #else
-  lay_down_results(to.scalars, of_part, place, first, offset_of);
+  lay_down_results<CLEARED>(to.scalars, of_part, place, first, offset_of);
 #endif
 }
 
