@@ -201,13 +201,17 @@ std::int64_t most_rows(const Problem& problem) {
   return most;
 }
 
+std::int64_t expected_matrices_b(const Problem& problem) {
+  const std::int64_t all = matrices_b(problem);
+  if (!is_grouped(problem) || problem.grouping == Grouping::depth || all == 1 || too_many(problem))
+    return all;
+  const std::vector<RowRange> ranges = row_ranges(problem, group_rows_of(problem).data());
+  return std::count_if(ranges.begin(), ranges.end(),
+                       [](const RowRange& rows) { return rows.begin < rows.end; });
+}
+
 double expected_bytes(const Problem& problem) {
-  if (!is_grouped(problem) || problem.grouping == Grouping::depth || matrices_b(problem) == 1 ||
-      too_many(problem))
-    return operand_bytes(problem);
-  std::int64_t unread = 0;
-  for (const RowRange& rows : row_ranges(problem, group_rows_of(problem).data()))
-    unread += rows.begin == rows.end;
+  const std::int64_t unread = matrices_b(problem) - expected_matrices_b(problem);
   return operand_bytes(problem) -
          double(unread) * double(problem.k) * double(problem.n) * bits_of(problem.b.type) / 8;
 }

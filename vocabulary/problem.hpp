@@ -81,8 +81,9 @@ std::int64_t row_tiles(const Problem& problem, std::int64_t tile);
 /// The same, of a grouped problem by its distribution.
 double expected_row_tiles(const Problem& problem, std::int64_t tile);
 
-/// operand_bytes() without those that a grouped product does not read by its distribution: B of
-/// products without rows.
+/// Matrices of B that are read: by a grouped product's distribution, those of products with rows.
+std::int64_t expected_matrices_b(const Problem& problem);
+/// operand_bytes() without those of B that are not read.
 double expected_bytes(const Problem& problem);
 
 /// Bytes of the epilogue's operands.

@@ -100,8 +100,9 @@ std::optional<std::size_t> staged_operand(const Problem& problem) {
 bool interleaves(const Wgmma& s, const Problem& problem) {
   // A Hopper GPU multiplies and adds 250 times in 16 bits while it reads two bytes.
   const double balance = 4 * 500.0 / s.element;
-  const double read = double(problem.k) * (double(matrices_a(problem)) * double(problem.m) +
-                                           double(matrices_b(problem)) * double(problem.n));
+  const double read =
+      double(problem.k) * (double(matrices_a(problem)) * double(problem.m) +
+                           double(expected_matrices_b(problem)) * double(problem.n));
   return !s.ping_pong && flops_of(problem) < balance * read * s.element;
 }
 
