@@ -35,9 +35,9 @@ struct TuneOptions {
   /// For a budget of a few seconds: the strategy's start has fewer candidates, so that the
   /// neighbours of the best ones are tried.
   bool brief = false;
-  /// Candidates to try before those of the strategy, if they are valid; if empty, the shipped one
-  /// that is expected to be fastest. A search does not end before it has measured them, of a brief
-  /// one the first, unless this takes twice the budget.
+  /// Candidates to try before those of the strategy, if they are valid; if empty, the shipped ones
+  /// that are expected to be fastest. A search does not end before it has measured them, of shipped
+  /// ones and of a brief search the first, unless this takes twice the budget.
   std::vector<Candidate> first;
   /// If not empty: only these candidates, in this order, if they are valid. No search is stored.
   std::vector<Candidate> only;

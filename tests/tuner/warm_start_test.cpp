@@ -191,6 +191,14 @@ TEST_F(ShortSearch, MeasuresTheBestShippedCandidate) {
   EXPECT_TRUE(is_measured(best.front()));
 }
 
+TEST_F(ShortSearch, BeginsWithSeveralShippedCandidates) {
+  const std::vector<Candidate> best = shipped(problem, evaluator.device_info());
+  ASSERT_THAT(best, testing::SizeIs(testing::Ge(3u)));
+  options.max_evaluations = 3;
+  run();
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(is_measured(best[i])) << i;
+}
+
 // As the probes of an order of sums: their winners serve products, too.
 TEST_F(ShortSearch, MeasuresItWhenBrief) {
   options.brief = true;
