@@ -131,6 +131,38 @@ def test_compiled_models_are_served(device, monkeypatch):
         assert torch.equal(compiled(x[2:3]), whole[2:3])
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="GPUs have graphs")
+@pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
+def test_inductor_keeps_the_rows(mode, monkeypatch):
+    counted = Counted(monkeypatch)
+    model, x = block(torch.bfloat16, "cuda"), normal(300, 24, device="cuda", dtype=torch.bfloat16)
+    with tilewise.torch.batch_invariant(), torch.no_grad():
+        model(x), model(x[:1])  # loads the kernels before a capture
+        before = counted.count
+        compiled = torch.compile(model, mode=mode, dynamic=False)
+        for _ in range(3):  # "reduce-overhead" captures a graph in the second call
+            whole = compiled(x).clone()
+            one = compiled(x[7:8]).clone()
+            assert torch.equal(one, whole[7:8])
+        assert counted.count > before
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="GPUs have graphs")
+def test_a_replayed_graph_has_the_same_rows():
+    model, x = block(torch.bfloat16, "cuda"), normal(300, 24, device="cuda", dtype=torch.bfloat16)
+    with tilewise.torch.batch_invariant(), torch.no_grad():
+        expected, rows = model(x), x[:64].clone()
+        model(rows)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            found = model(rows)
+        for first in (0, 100, 236):
+            rows.copy_(x[first:first + 64])
+            graph.replay()
+            assert torch.equal(found, expected[first:first + 64])
+
+
 def test_the_precision_of_float32_is_pytorchs():
     from tilewise import batch_invariant
 

@@ -174,6 +174,18 @@ def test_a_batch_has_no_ends_and_a_bias_is_refused(device):
         tilewise.torch.grouped_mm(a[0], b)
 
 
+def test_a_row_is_the_same_in_every_group_and_batch(device):
+    a, b = torch.randn(40, 96, device=device), torch.randn(3, 96, 20, device=device)
+    multiply = tilewise.torch.grouped_mm
+    with tilewise.torch.batch_invariant():
+        whole = multiply(a, b, torch.tensor([5, 5, 40], dtype=torch.int32, device=device))
+        # The rows of the last group alone, and between others.
+        assert torch.equal(multiply(a[12:13], b, torch.tensor([0, 0, 1], dtype=torch.int32, device=device)), whole[12:13])
+        assert torch.equal(multiply(a[4:30], b, torch.tensor([1, 1, 26], dtype=torch.int32, device=device)), whole[4:30])
+        more = multiply(a, b, torch.tensor([4, 20, 40], dtype=torch.int32, device=device))
+        assert torch.equal(more[20:], whole[20:]) and torch.equal(more[:4], whole[:4])
+
+
 def test_compiled(device):
     ends = torch.tensor([3, 8], dtype=torch.int32, device=device)
     a, b = integers(8, 6, device=device), integers(2, 6, 4, device=device, seed=2)
