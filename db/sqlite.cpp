@@ -3,8 +3,11 @@
 #include <pthread.h>
 #include <sqlite3.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <mutex>
 #include <thread>
@@ -42,21 +45,29 @@ constexpr int kGlobalLocks[] = {
 
 std::mutex initialising;  // held while SQLite initialises itself, and during fork()
 
+bool locked = false;  // whether this copy of the library has the locks; guarded by `initialising`
+
 /// Takes all locks or none, until it succeeds: SQLite takes some of them in another order, so
-/// waiting for one while holding others could deadlock.
+/// waiting for one while holding others could deadlock. Where none is free, another copy of this
+/// library in the process (the drop-in, a Python module) has taken them for the same fork(): no
+/// other code takes all, and another fork() waits for the first copy's `initialising`.
 void lock_before_fork() {
   initialising.lock();
-  constexpr std::size_t all = std::size(kGlobalLocks);
-  for (std::size_t taken = 0; taken < all; std::this_thread::yield()) {
-    for (taken = 0; taken < all; ++taken)
-      if (sqlite3_mutex_try(sqlite3_mutex_alloc(kGlobalLocks[taken])) != SQLITE_OK) break;
-    for (std::size_t i = 0; taken < all && i < taken; ++i)
-      sqlite3_mutex_leave(sqlite3_mutex_alloc(kGlobalLocks[i]));
+  for (;; std::this_thread::yield()) {
+    std::array<bool, std::size(kGlobalLocks)> taken{};
+    for (std::size_t i = 0; i < taken.size(); ++i)
+      taken[i] = sqlite3_mutex_try(sqlite3_mutex_alloc(kGlobalLocks[i])) == SQLITE_OK;
+    const auto count = std::count(taken.begin(), taken.end(), true);
+    locked = count == std::ssize(taken);
+    if (locked || count == 0) return;
+    for (std::size_t i = 0; i < taken.size(); ++i)
+      if (taken[i]) sqlite3_mutex_leave(sqlite3_mutex_alloc(kGlobalLocks[i]));
   }
 }
 
 void unlock_after_fork() {
-  for (const int lock : kGlobalLocks) sqlite3_mutex_leave(sqlite3_mutex_alloc(lock));
+  if (locked)
+    for (const int lock : kGlobalLocks) sqlite3_mutex_leave(sqlite3_mutex_alloc(lock));
   initialising.unlock();
 }
 
