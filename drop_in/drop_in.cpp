@@ -59,7 +59,7 @@ DropIn::DropIn(Settings settings)
     : settings_(std::move(settings)), generation_(fork_generation()) {}
 
 bool DropIn::may_answer(const Gemm& gemm) {
-  if (generation_ != fork_generation()) return false;  // its readers may be gone
+  if (is_forked()) return refuses();  // its readers may be gone
   products_read_.call([this] { products_ = products_to_answer(settings_, database_); });
   return !products_ || products_->may_have(gemm);
 }
@@ -135,6 +135,8 @@ void DropIn::say_refusal(Why why, const Problem* problem, const char* details) c
 
 DropIn::Outcome DropIn::consider(const Gemm& gemm, Circumstances& circumstances) noexcept {
   if (!settings_.on) return not_answered(Why::off);
+  if (is_forked())
+    return not_answered(Why::off, nullptr, "this process was forked from one that multiplied");
   if (gemm.m < 1 || gemm.n < 1 || gemm.k < 1 || gemm.batch < 1) {  // there are no sums
     count(Why::arguments);
     return {};

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/fork.hpp"
 #include "drop_in/decision.hpp"
 #include "drop_in/product.hpp"
 #include "drop_in/settings.hpp"
@@ -138,6 +139,7 @@ class DropIn {
   int current_device() const noexcept;
   Entry* entry_of(const Product& product, int device, Circumstances& circumstances, Why& why);
   bool refuses() const { return settings_.invariant && settings_.record.empty(); }
+  bool is_forked() const { return generation_ != fork_generation(); }
   void say_refusal(Why why, const Problem* problem, const char* details) const noexcept;
   OfDevice& of_device(int device);
   void fail(int device, const char* what) noexcept;

@@ -8,7 +8,6 @@
 #include <sstream>
 #include <vector>
 
-#include "device/fork.hpp"
 #include "drop_in/drop_in.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/decimal.hpp"
@@ -143,7 +142,7 @@ std::string DropIn::record() {
 }
 
 void DropIn::finish() noexcept {
-  if (generation_ != fork_generation() || finished_.exchange(true)) return;
+  if (is_forked() || finished_.exchange(true)) return;
   try {
     if (!settings_.record.empty())
       write(settings_.record + "." + std::to_string(getpid()), record());

@@ -2,6 +2,7 @@
 // before the cuBLAS of programs/fake_cublas.cpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -48,6 +49,8 @@ Status cublasLtMatmul(Handle handle, const LtProduct* product, const void* alpha
                       const void* beta, const void* c, const LtMatrix* c_matrix, void* d,
                       const LtMatrix* d_matrix, const void* algorithm, void* workspace,
                       std::size_t workspace_bytes, CUstream_st* stream);
+Status cublasSgemv_v2(Handle handle, int op, int m, int n, const void* alpha, const void* a,
+                      int lda, const void* x, int step_x, const void* beta, void* y, int step_y);
 int fake_cublas_products();
 std::uint64_t tilewise_drop_in_answered();
 }
@@ -282,6 +285,55 @@ TEST_F(EntriesTest, AnswersCublasLtAsItIsDescribed) {
     EXPECT_EQ(call(c_.data()), kSuccess);
     EXPECT_EQ(reached(), 0) << attribute;
   }
+}
+
+struct InvariantEntriesTest : EntriesTest {
+  void SetUp() override {
+    setenv("TILEWISE_DROP_IN_INVARIANT", "1", 1);
+    EntriesTest::SetUp();
+  }
+};
+
+TEST_F(InvariantEntriesTest, ProductsAreAnsweredOrRefused) {
+  if (tilewise_drop_in_answered() > 0) GTEST_SKIP() << "this process is not invariant";
+  // Nothing is tuned.
+  for (const int n : {kFaster, kUntuned}) {
+    EXPECT_EQ(multiply(n), kSuccess);
+    EXPECT_TRUE(is_right(n)) << n;
+  }
+  EXPECT_EQ(tilewise_drop_in_answered(), 2);
+  // A limit of multiprocessors is no reason for other bits.
+  cublasSetSmCountTarget(handle_, 10);
+  EXPECT_EQ(multiply(kFaster), kSuccess);
+  EXPECT_EQ(tilewise_drop_in_answered(), 3);
+  testing::internal::CaptureStderr();
+  for (int call = 0; call < 2; ++call) {
+    std::fill(c_.begin(), c_.end(), -1.0F);
+    EXPECT_EQ(cublasSgemv_v2(handle_, 0, kM, kK, &alpha_, a_.data(), kM, b_.data(), 1, &beta_,
+                             c_.data(), 1),
+              kNotSupported);
+    EXPECT_EQ(cublasGemmEx(handle_, 0, 0, kM, kFaster, kK, &alpha_, a_.data(), kF32, kM, b_.data(),
+                           kF32, kK, &beta_, c_.data(), kF32, kM, kCompute32, 3),
+              kNotSupported);
+    LtProduct gelu = lt_product();
+    gelu.data[kLtEpilogue] = kLtGelu | kLtRelu;  // of two functions
+    const LtMatrix a = matrix(kM, kK), b = matrix(kK, kFaster), c = matrix(kM, kFaster);
+    EXPECT_EQ(cublasLtMatmul(handle_, &gelu, &alpha_, a_.data(), &a, b_.data(), &b, &beta_,
+                             c_.data(), &c, c_.data(), &c, nullptr, nullptr, 0, nullptr),
+              kNotSupported);
+    EXPECT_TRUE(std::all_of(c_.begin(), c_.end(), [](float x) { return x == -1; }));
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, HasSubstr("TILEWISE_DROP_IN_INVARIANT=1 refuses a product"));
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 3) << said;  // each reason once
+  // cuBLAS returns its own status for empty products and bad arguments.
+  EXPECT_EQ(reached(), 0);
+  EXPECT_EQ(multiply(-1), 7);
+  const pid_t child = fork();
+  if (child == 0) _exit(multiply(kFaster));
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), kNotSupported);
 }
 
 TEST_F(EntriesTest, FaultsAreCublasToAnswerAndSaidOnce) {
