@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "tilewise/error.hpp"
@@ -89,6 +90,16 @@ std::vector<std::int64_t> Extents::numbers() const {
   std::vector<std::int64_t> numbers;
   for (const Item& item : items_) numbers.push_back(item.first);
   return numbers;
+}
+
+std::vector<std::int64_t> Extents::typical() const {
+  std::set<std::int64_t> values;
+  for (const Item& item : items_) {
+    values.insert({item.first, item.last});
+    for (std::int64_t value = 1; value < item.last; value *= 2)
+      if (value > item.first) values.insert(value);
+  }
+  return {values.begin(), values.end()};
 }
 
 bool Extents::fixed() const {

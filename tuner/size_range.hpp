@@ -25,6 +25,9 @@ class Extents {
   bool fixed() const;
   /// The first numbers of the items.
   std::vector<std::int64_t> numbers() const;
+  /// The single numbers, and of each interval the ends and the powers of two in it. Ascending, each
+  /// once.
+  std::vector<std::int64_t> typical() const;
   std::string text() const;
 
  private:

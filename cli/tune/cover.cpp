@@ -1,6 +1,7 @@
 #include "tuner/cover.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "cli/command.hpp"
@@ -126,15 +127,6 @@ void apply_cpu_limits(CoverOptions& cover) {
   if (cover.compile_threads == 0) cover.compile_threads = cpu_compile_threads({});
 }
 
-/// The powers of two in an interval, and its ends.
-std::vector<std::int64_t> powers_in(const Extents& extents) {
-  std::vector<std::int64_t> values{extents.smallest()};
-  for (std::int64_t value = 1; value <= extents.largest(); value *= 2)
-    if (value > values.back() && extents.contains(value)) values.push_back(value);
-  if (extents.largest() > values.back()) values.push_back(extents.largest());
-  return values;
-}
-
 /// Chooses the orders of sums of the range's pairs of n and k, where these are few.
 std::vector<ChosenOrder> choose_orders_of(const SizeRange& range, const CoverCommand& options,
                                           double seconds, const std::vector<Gpu>& gpus,
@@ -146,21 +138,25 @@ std::vector<ChosenOrder> choose_orders_of(const SizeRange& range, const CoverCom
   std::size_t pairs = 0;
   for (const SizeBlock& block : range.blocks) {
     if (!block.n.fixed() || !block.k.fixed()) return {};
-    const std::vector<std::int64_t> all_n = block.n.numbers(), all_k = block.k.numbers();
+    const std::vector<std::int64_t> all_n = block.n.numbers(), all_k = block.k.numbers(),
+                                    all_m = block.m.typical();
     pairs += all_n.size() * all_k.size();
     if (pairs > kMostPairs) return {};
     for (const Layout layout : block.layouts)
       for (const std::int64_t n : all_n)
         for (const std::int64_t k : all_k)
-          for (const std::int64_t m : powers_in(block.m)) {
+          for (const std::int64_t m : all_m) {
             Problem problem = range.kind;
             set_layout(problem, layout);
             problem.m = m, problem.n = n, problem.k = k;
             set_alignment(problem, natural_alignment(problem));
             task.problems.push_back(problem);
+            // An order is chosen by the problems' shares of the time.
+            task.budgets.push_back(block.weight / double(all_m.size()));
           }
   }
-  task.budgets.assign(task.problems.size(), seconds / double(task.problems.size()));
+  const double all = std::accumulate(task.budgets.begin(), task.budgets.end(), 0.0);
+  for (double& budget : task.budgets) budget *= seconds / all;
   task.tune.compile_threads = options.cover.compile_threads;
   std::vector<Task> tasks{std::move(task)};
   return choose_orders(tasks, database, cache, options.bench, output, false);
@@ -242,6 +238,10 @@ void check_kinds(std::vector<WeightedRange>& ranges, const CoverCommand& options
 
 int run_cover(const CoverCommand& options, const Output& output) {
   std::vector<WeightedRange> ranges = ranges_of(options);
+  if (ranges.front().range.kind.grouping == Grouping::counts)
+    throw Error(ErrorKind::invalid_argument,
+                "--grouped counts: cover takes rows and depth; products grouped by counts are "
+                "served by what was measured with --grouped rows");
   CoverOptions cover_options = options.cover;
   const double budget = parse_seconds("--budget", options.budget);
   if (!options.templates.empty())

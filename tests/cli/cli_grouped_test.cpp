@@ -99,6 +99,21 @@ TEST_F(CliGrouped, RangesOfDifferentDepthsAreCovered) {
   EXPECT_THAT(wrong.err, HasSubstr("which is tn"));
 }
 
+TEST_F(CliGrouped, RangesOfRowsAreCovered) {
+  const auto cover = [this](const char* grouped) {
+    return run({"cover", "--device", "host", "--groups", "3", "--grouped", grouped, "--layout",
+                "nt", "--rows", "16..64", "--n", "24", "--k", "20", "--budget", "5s", "--json"});
+  };
+  const Result result = cover("rows");
+  ASSERT_EQ(result.status, 0) << result.err;
+  const Json problem = result.json().at("points").at(0).at("problem");
+  EXPECT_EQ(problem.at("grouped"), "rows even");
+  EXPECT_GE(problem.at("m"), 16);
+  const Result counts = cover("counts");
+  EXPECT_EQ(counts.status, 2);
+  EXPECT_THAT(counts.err, HasSubstr("cover takes rows and depth"));
+}
+
 TEST_F(CliGrouped, OptionsThatDoNotFitAreRefused) {
   EXPECT_EQ(run({"query", "--sizes", "8", "--distribution", "zipf"}).status, 2);
   EXPECT_EQ(run({"query", "--sizes", "8", "--rows", "9"}).status, 2);

@@ -47,6 +47,13 @@ TEST(Extents, EveryPlaceGivesAValueOfTheRange) {
   }
 }
 
+TEST(Extents, TypicalAreSingleNumbersEndsAndPowersOfTwo) {
+  using Numbers = std::vector<std::int64_t>;
+  EXPECT_EQ(Extents::parse("1..20").typical(), (Numbers{1, 2, 4, 8, 16, 20}));
+  EXPECT_EQ(Extents::parse("3000,1,48,96").typical(), (Numbers{1, 48, 96, 3000}));
+  EXPECT_EQ(Extents::parse("5..9,8..32,7").typical(), (Numbers{5, 7, 8, 9, 16, 32}));
+}
+
 TEST(Extents, MistakesNameTheItem) {
   for (const char* text : {"", "0", "-1", "4..2", "1..", "..4", "1...4", "x", "1,,2", "1e3",
                            "1099511627777", "1..2..3", " 4"}) {
