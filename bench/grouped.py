@@ -141,6 +141,7 @@ def main():
     import torch
 
     import tilewise
+    import tilewise.torch
 
     cases = [(int(g), int(m), *map(int, size.split("x")), d) for g in options.groups.split(",") for m in options.rows.split(",")
              for size in options.sizes.split(",") for d in options.distributions.split(",")]
@@ -159,8 +160,11 @@ def main():
     a, b = torch.randn(64, 256, device="cuda", dtype=torch.bfloat16), torch.randn(4, 256, 256, device="cuda", dtype=torch.bfloat16)
     ends = torch.tensor([16, 32, 48, 64], device="cuda", dtype=torch.int32)
     out = torch.empty(64, 256, device="cuda", dtype=torch.bfloat16)
-    host = {"plain_us": round(host_us(torch, lambda: tilewise.matmul(a, b[0].t(), out)), 2),
-            "grouped_us": round(host_us(torch, lambda: tilewise.grouped(a, b.mT, ends, out)), 2)}
+    one, each = b[0].t(), b.mT
+    host = {"plain_us": round(host_us(torch, lambda: tilewise.matmul(a, one, out)), 2),
+            "grouped_us": round(host_us(torch, lambda: tilewise.grouped(a, each, ends, out)), 2),
+            "torch_plain_us": round(host_us(torch, lambda: tilewise.torch.matmul(a, one)), 2),
+            "torch_grouped_us": round(host_us(torch, lambda: tilewise.torch.grouped_mm(a, each, ends)), 2)}
     print(json.dumps({
         "gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "dtype": "bf16", "budget_s": options.budget, "cases": len(cases),
         "results": results,

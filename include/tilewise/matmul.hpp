@@ -185,7 +185,7 @@ class Matmul {
 
   /// Grouped products, as of a mixture of experts: product i multiplies the rows of A from ends[i -
   /// 1] (0 for the first) to ends[i] - 1 by its own B, at b + i stride_b, and writes the same rows
-  /// of C. A and C have `rows` rows; rows behind the last end are neither read nor written. `ends`
+  /// of C. A and C have `rows` rows; rows of C behind the last end are not written. `ends`
   /// is device memory that the host does not read (Call::group_rows): a CUDA graph with the product
   /// can be replayed with other ends. `distribution` is what the kernel is chosen for.
   template <Element T, Element R>

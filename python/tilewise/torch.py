@@ -223,9 +223,12 @@ def _grouped_by_torch(a: Tensor, b: Tensor, ends: Tensor) -> Tensor:
     kind, begin, parts = _result_type(a.dtype), 0, []
     a, b = a.to(kind), b.to(kind)
     by_depth = b.dim() == 2
+    length = a.shape[1] if by_depth else a.shape[0]
     for group, end in enumerate(ends.tolist()):
+        if not begin <= end <= length:
+            raise ValueError(f"offs[{group}] is {end}; an end is at least the one before, here {begin}, and at most {length}")
         parts.append(a[:, begin:end] @ b[begin:end] if by_depth else a[begin:end] @ b[group])
-        begin = max(begin, end)
+        begin = end
     if by_depth:
         return torch.stack(parts)
     return torch.cat([*parts, a.new_zeros(a.shape[0] - begin, b.shape[2])])
@@ -342,7 +345,7 @@ def _grouped_setup(ctx, inputs, output) -> None:
 
 def _grouped_backward(ctx, gradient: Tensor):
     a, b, ends = ctx.saved_tensors
-    product = torch.ops.tilewise.grouped_mm
+    product = torch.ops.tilewise.grouped_mm  # gradients may have gradients
     of_a = of_b = None
     if b.dim() == 3:
         if ctx.needs_input_grad[0]:
@@ -463,6 +466,18 @@ class _Linear(torch.autograd.Function):
         return _linear_backward(ctx, gradient)[:5]
 
 
+class _Grouped(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a: Tensor, b: Tensor, ends: Tensor, math: str) -> Tensor:
+        ctx.math = math
+        ctx.save_for_backward(a, b, ends)
+        return _grouped_now(a, b, ends, math)
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor):
+        return _grouped_backward(ctx, gradient)[:4]
+
+
 _PLAIN = frozenset((Tensor, torch.nn.Parameter, type(None)))
 try:
     from torch._C import _len_torch_dispatch_stack as _dispatch_modes
@@ -504,8 +519,16 @@ def grouped_mm(mat_a: Tensor, mat_b: Tensor, offs: Optional[Tensor] = None, bias
     if offs is None or dims not in ((2, 3), (3, 2), (2, 2)):
         raise ValueError(f"grouped_mm takes matrices of 2 and 3, 3 and 2, or 2 and 2 dimensions with offs, not {dims}")
     if dims == (3, 2):
-        return torch.ops.tilewise.grouped_mm(mat_b.t(), mat_a.mT, offs, math).t()
-    return torch.ops.tilewise.grouped_mm(mat_a, mat_b, offs, math)
+        return _grouped(mat_b.t(), mat_a.mT, offs, math).t()
+    return _grouped(mat_a, mat_b, offs, math)
+
+
+def _grouped(a: Tensor, b: Tensor, ends: Tensor, math: str) -> Tensor:
+    if not _unwatched(a, b, ends):
+        return torch.ops.tilewise.grouped_mm(a, b, ends, math)
+    if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
+        return _Grouped.apply(a, b, ends, math)
+    return _grouped_now(a, b, ends, math)
 
 
 def matmul(a: Tensor, b: Tensor, math: str = "strict", *, epilogue: Optional[str | Callable] = None, **operands):

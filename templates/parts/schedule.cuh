@@ -192,7 +192,7 @@ struct WorkQueue {
         interleave(interleave) {}
   DEVICE_MEMBER Tile tile(unsigned index) const {
     if (interleave) index = interleaved(index);
-    const GroupRows rows = table.group_of(args.order.by_tiles_of_product.quotient(index));
+    const GroupRows rows = table.group_of(args.order.by_tiles_of_product.quotient(index));  //@ schedule-group
     return tile_of_group(args, rows, index, TileM, TileN);
   }
   // The items as two halves, one of each in turn: items of products of few rows wait for memory while items of others

@@ -102,6 +102,14 @@ TEST(PlantedGroups, AnOffsetOfAnotherProduct) {
       {kWrong});
 }
 
+// The rows that the block's tile before had.
+TEST(PlantedGroups, AnOffsetOfTheTileBefore) {
+  expect_found(wgmma(TILEWISE_CHECK_PLAIN, kRows),
+               changed("schedule-group"_marker, "quotient(index)",
+                       "quotient(index >= step ? index - step : index)"),
+               {kWrong});
+}
+
 TEST(PlantedGroups, NumbersThatAreTakenAsTheyAre) {
   expect_found(plain(TILEWISE_CHECK_ASAN),
                changed("groups-clamp"_marker, "(number < rows ? number : rows)", "number"),

@@ -186,16 +186,22 @@ struct GroupedTest : Served {
   void check_every_kind(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t groups) {
     Matmul matmul(options);
     int nth = 0, checked = 0;
-    for (const ProductKind& kind : product_kinds())
+    for (const ProductKind& kind : product_kinds()) {
+      const bool has_kind =
+          !is_unsupported(matmul, test::with_kind(test::make_problem(Layout::nn, m, n, k), kind));
       for (const Grouping grouping : {Grouping::rows, Grouping::counts, Grouping::depth}) {
         const Layout layout = grouping == Grouping::depth ? Layout::tn : kLayouts[nth % 4];
         Problem problem = problem_of(kind, layout, grouping, m, n, k, groups);
         ++nth;
-        if (is_unsupported(matmul, problem)) continue;
+        if (is_unsupported(matmul, problem)) {
+          EXPECT_FALSE(has_kind) << to_string(problem);
+          continue;
+        }
         if (!is_integer(problem.accumulator) && nth % 3 == 0) set_epilogue(problem, epilogue_);
         check(matmul, problem, nth % 2);
         ++checked;
       }
+    }
     EXPECT_GE(checked, 18);
   }
   /// Each template with random candidates of its space.
@@ -203,7 +209,7 @@ struct GroupedTest : Served {
     const ProductKind& kind = *find_product_kind(type, type, MathMode::strict);
     for (int i = 0; i < count; ++i) {
       Problem problem =
-          problem_of(kind, i % 4 == 2 ? Layout::tn : kLayouts[i % 4],
+          problem_of(kind, i % 4 == 2 ? Layout::tn : kLayouts[(i + i / 4) % 4],
                      std::array{Grouping::rows, Grouping::counts, Grouping::depth,
                                 Grouping::rows}[std::size_t(i % 4)],
                      100 + 8 * std::int64_t(random_() % 30), 8 * (1 + std::int64_t(random_() % 20)),

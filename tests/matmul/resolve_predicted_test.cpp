@@ -167,6 +167,30 @@ TEST(PredictedMatch, ABatchIsASizeLikeTheOthers) {
               AllOf(HasSubstr("batch 64"), HasSubstr("--batch 64")));
 }
 
+TEST(PredictedMatch, GroupsAreServedByOtherGroupsAndByBatches) {
+  const auto groups_of = [](std::int64_t rows, std::int64_t batch, const char* grouping) {
+    Problem problem = batch_of(problem_of(rows, 512, 512), batch);
+    set_grouping(problem, grouping);
+    return problem;
+  };
+  const auto naive = [](std::int64_t id, const Problem& p) {
+    return winner_by_model(id, p, candidate(p, "naive"));
+  };
+  const Resolver resolver(
+      {naive(1, groups_of(4096, 8, "rows even")), naive(2, groups_of(4096, 64, "rows even")),
+       naive(3, groups_of(4096, 64, "rows one_hot"))},
+      device());
+  EXPECT_EQ(served(resolver, groups_of(8192, 16, "rows even")), 1) << "512 rows of each product";
+  EXPECT_EQ(served(resolver, groups_of(4096, 32, "rows even")), 2);
+  EXPECT_EQ(served(resolver, groups_of(8192, 64, "rows one_hot")), 3);
+  EXPECT_EQ(served(resolver, groups_of(512, 8, "counts even")), 1);
+  const Resolver by_batch({naive(4, batch_of(problem_of(512, 512, 512), 8))}, device());
+  const Resolution match = by_batch.resolve(groups_of(4096, 8, "rows even"));
+  EXPECT_EQ(match.kind, MatchKind::predicted);
+  ASSERT_TRUE(match.record);
+  EXPECT_EQ(match.record->id, 4);
+}
+
 TEST(PredictedMatch, AWinnerWhoseKernelIsOfOneSizeAnswersThatSizeAlone) {
   const Problem tuned = batch_of(problem_of(16, 16, 16), 1000);
   Problem lower = tuned;

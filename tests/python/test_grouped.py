@@ -165,6 +165,20 @@ def test_as_pytorch_by_its_own_product():
     assert torch.equal(tilewise.torch.grouped_mm(a.t(), integers(8, 4, seed=3), ends), by_loop(a.t(), integers(8, 4, seed=3), ends))
 
 
+@pytest.mark.parametrize("ends", [[-1, 5], [3, 9], [4, 2]])
+@pytest.mark.parametrize("by_depth", [False, True])
+def test_ends_that_the_host_sees_are_checked(ends, by_depth):
+    a, b = (integers(3, 5), integers(5, 4)) if by_depth else (integers(5, 3), integers(2, 3, 4))
+    with pytest.raises(ValueError, match=r"offs\[[01]\] is"):
+        tilewise.torch.grouped_mm(a, b, torch.tensor(ends, dtype=torch.int32))
+
+
+def test_second_derivatives():
+    ends = torch.tensor([2, 5], dtype=torch.int32)
+    a, b = torch.randn(5, 3, dtype=torch.float64, requires_grad=True), torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(lambda x, w: tilewise.torch.grouped_mm(x, w, ends), (a, b))
+
+
 def test_a_batch_has_no_ends_and_a_bias_is_refused(device):
     a, b = integers(2, 3, 4, device=device), integers(2, 4, 5, device=device)
     assert torch.equal(tilewise.torch.grouped_mm(a, b), a @ b)
@@ -191,3 +205,7 @@ def test_compiled(device):
     a, b = integers(8, 6, device=device), integers(2, 6, 4, device=device, seed=2)
     compiled = torch.compile(lambda x, w, e: tilewise.torch.grouped_mm(x, w, e) * 2, fullgraph=True, backend="aot_eager")
     assert torch.equal(compiled(a, b, ends), by_loop(a, b, ends) * 2)
+    a.requires_grad_(), b.requires_grad_()
+    wanted = torch.autograd.grad((by_loop(a, b, ends) * 2).sum(), (a, b))
+    for got, want in zip(torch.autograd.grad(compiled(a, b, ends).sum(), (a, b)), wanted):
+        assert torch.equal(got, want)
