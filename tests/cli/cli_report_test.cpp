@@ -121,6 +121,17 @@ TEST_F(CliReport, HoldsEveryProblemWithItsCandidates) {
   }
 }
 
+TEST_F(CliReport, ShowsTheEpilogue) {
+  fill({.candidates = 20, .epilogue = "gelu_tanh(acc + bias[j]) + residual[i,j]"});
+  ASSERT_EQ(report().status, 0);
+  const Json rows = data("overview");
+  ASSERT_EQ(rows.size(), 1);
+  const std::string kind = rows[0].at(5);
+  EXPECT_THAT(kind,
+              testing::AllOf(testing::HasSubstr(" epilogue "), testing::HasSubstr("gelu_tanh"),
+                             testing::HasSubstr("[j]"), testing::HasSubstr("[i,j]")));
+}
+
 TEST_F(CliReport, TheWinnersRowIsThatOfTheDatabase) {
   fill({.problems = 1, .candidates = 30});
   ASSERT_EQ(report().status, 0);

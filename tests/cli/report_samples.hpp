@@ -14,6 +14,7 @@
 #include "templates/cost_model.hpp"
 #include "templates/kernel_template.hpp"
 #include "templates/space/search_space.hpp"
+#include "tilewise/epilogue.hpp"
 #include "vocabulary/device_facts.hpp"
 #include "vocabulary/device_info.hpp"
 
@@ -23,7 +24,8 @@ struct SampleOptions {
   std::int64_t problems = 1, candidates = 50;  ///< candidates per problem
   std::string gpu = "NVIDIA H200|9.0|132";
   bool baselines = true;
-  bool facts = true;  ///< whether the GPU has facts
+  bool facts = true;          ///< whether the GPU has facts
+  std::string epilogue = {};  ///< of all problems; empty: none
 };
 
 inline std::string sample_date(std::int64_t seconds) {
@@ -96,7 +98,8 @@ inline void fill_samples(tilewise::Database& database, const SampleOptions& opti
   if (options.facts) database.put(facts_of(device, 700, sample_date(0)));
   std::mt19937_64 generator(7);
   for (std::int64_t index = 0; index < options.problems; ++index) {
-    const Problem problem = sample_problem(index);
+    Problem problem = sample_problem(index);
+    if (!options.epilogue.empty()) set_epilogue(problem, Epilogue(options.epilogue));
     const SearchSpace space(problem, device, select_templates());
     std::vector<Record> records;
     std::set<Candidate> known;

@@ -249,6 +249,7 @@ struct SumOrderTest : OnDevice {
   void compare_bits(const std::vector<const char*>& names, DType operand, DType c, MathMode math,
                     std::int64_t m, std::int64_t n, std::int64_t k, int random,
                     const std::string& order_text = "") {
+    if (std::getenv("TILEWISE_FULL")) random *= 4;
     const int element = bytes_of(operand), result = bytes_of(c);
     std::vector<std::byte> a(static_cast<std::size_t>(m * k * element)),
         b(static_cast<std::size_t>(n * k * element));
@@ -262,6 +263,9 @@ struct SumOrderTest : OnDevice {
       of_row[row % k * element] |= std::byte{0x01};
       of_row[(row % k + 1) * element - 1] |= std::byte{0x80};
     }
+    std::vector<std::byte> before(static_cast<std::size_t>(m * n * result));  // what C contains
+    for (std::size_t at = 0; at < before.size(); at += static_cast<std::size_t>(result))
+      from_double(c, normal(random_), before.data() + at);
     const DeviceBuffer on_a = uploaded(a.data(), static_cast<std::int64_t>(a.size())),
                        on_b = uploaded(b.data(), static_cast<std::int64_t>(b.size()));
     // The most rows of each order and alpha, and their configuration.
@@ -294,8 +298,10 @@ struct SumOrderTest : OnDevice {
         call.lda = k, call.ldb = k, call.ldc = n;
         Executable product(*device_, problem, plan, images);
         const std::string what = to_string(*drawn) + ", " + std::to_string(rows) + " rows";
-        for (const double alpha : {-0.0, 1.0}) {
-          call.alpha = alpha;
+        // The last one reads C.
+        for (const double alpha : {-0.0, 1.0, 0.75}) {
+          call.alpha = alpha, call.beta = alpha == 0.75 ? -0.5 : 0;
+          device_->copy_to_device(on_c.data(), before.data(), on_c.bytes(), nullptr);
           product.launch(call);
           device_->copy_to_host(found.data(), on_c.data(), on_c.bytes(), nullptr);
           device_->synchronize(nullptr);
