@@ -194,7 +194,7 @@ TEST_F(ShortSearch, MeasuresTheBestShippedCandidate) {
 TEST_F(ShortSearch, BeginsWithSeveralShippedCandidates) {
   const std::vector<Candidate> best = shipped(problem, evaluator.device_info());
   ASSERT_THAT(best, testing::SizeIs(testing::Ge(3u)));
-  options.max_evaluations = 3;
+  options.max_evaluations = 3, options.budget_seconds = 1000;
   run();
   for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(is_measured(best[i])) << i;
 }
