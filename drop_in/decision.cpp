@@ -24,11 +24,13 @@ constexpr double kMeasured = 0.99, kExpected = 0.9;
 // cuBLAS is predicted.
 constexpr double kNear = 1;
 
-MatmulOptions options_of(const std::string& device, bool compile) {
+MatmulOptions options_of(const std::string& device, const Settings& settings) {
   MatmulOptions options;
   options.device = device;
-  options.compile_missing = compile;
-  options.warn = [](const std::string&) {};  // an application's output is its own
+  // No call of an application may wait for a compiler, unless it must be answered.
+  options.compile_missing = settings.always || settings.invariant;
+  // An application's output is its own, but for what changes the bits that it asked for.
+  if (!settings.invariant) options.warn = [](const std::string&) {};
   return options;
 }
 
@@ -99,10 +101,9 @@ Answerer::Answerer(const std::string& device, const Settings& settings,
   // A process that only records needs no database, and goes on beside a damaged one.
   if (!database && settings.record.empty()) database = open_database();
   stored_->database = database;
-  // No call of an application may wait for a compiler.
   if (database || always_)
     matmul_ = std::make_unique<Matmul>(
-        make_matmul(parts_for(std::move(stored_->opened), options_of(device, always_), database)));
+        make_matmul(parts_for(std::move(stored_->opened), options_of(device, settings), database)));
 }
 Answerer::~Answerer() = default;
 

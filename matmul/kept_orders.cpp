@@ -22,6 +22,17 @@ Problem in_kept_order(Problem problem, const DeviceInfo& device, const Database*
   return problem;
 }
 
+std::vector<std::string> foreign_orders(const Database& database, const Problem& key,
+                                        const std::string& gpu, const SumOrder& order) {
+  std::vector<std::string> texts;
+  for (const KeptOrder& other : database.orders())
+    if (other.problem == key && other.gpu != gpu)
+      texts.push_back("an order of sums is kept for invariant products of " + table_text(key) +
+                      " on " + other.gpu + " (" + other.sum_order + "), and none there on " + gpu +
+                      ", which uses " + to_string(order) + ": the bits of the two GPUs may differ");
+  return texts;
+}
+
 Problem KeptOrders::in_order(Problem problem) {
   if (problem.order != kept_order()) return problem;
   const std::lock_guard lock(mutex_);
@@ -33,21 +44,15 @@ Problem KeptOrders::in_order(Problem problem) {
 
 const SumOrder* KeptOrders::find(const Problem& key) {
   const std::string gpu = gpu_key(device_);
+  const std::optional<Database>&bundle = stores_.bundle(), &database = stores_.database();
   // The bundle first: all processes that read it have its orders, whatever their machines have.
-  for (std::optional<Database>* from : {&stores_.bundle(), &stores_.database()})
-    if (*from)
-      if (const auto kept = (*from)->order(key, gpu)) return order_of(*kept);
-  const SumOrder* usual = interned(default_order(key, device_));
-  for (std::optional<Database>* from : {&stores_.database(), &stores_.bundle()}) {
-    if (!*from) continue;
-    for (const KeptOrder& other : (*from)->orders())
-      if (other.problem == key)
-        warnings_.once("an order of sums is kept for invariant products of " + table_text(key) +
-                       " on " + other.gpu + " (" + other.sum_order + "), and none on " + gpu +
-                       ", which uses " + to_string(*usual) +
-                       ": the bits of the two GPUs may differ");
-  }
-  return usual;
+  if (const auto kept = bundle ? bundle->order(key, gpu) : std::nullopt) return order_of(*kept);
+  const auto own = database ? database->order(key, gpu) : std::nullopt;
+  const SumOrder* order = own ? order_of(*own) : interned(default_order(key, device_));
+  for (const std::optional<Database>* from : {&bundle, &database})
+    if (*from && !(own && from == &database))
+      for (const std::string& text : foreign_orders(**from, key, gpu, *order)) warnings_.once(text);
+  return order;
 }
 
 }  // namespace tilewise

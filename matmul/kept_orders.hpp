@@ -1,6 +1,8 @@
 #pragma once
 #include <map>
 #include <mutex>
+#include <string>
+#include <vector>
 
 #include "matmul/stores.hpp"
 #include "matmul/warnings.hpp"
@@ -37,5 +39,10 @@ const SumOrder* order_of(const KeptOrder& kept);
 /// default_order(); as it is unless its order is kept_order(). Throws as KeptOrders::in_order()
 /// does.
 Problem in_kept_order(Problem problem, const DeviceInfo& device, const Database* database);
+
+/// What to say about orders that a database has for the key on other GPU models, while `gpu` uses
+/// `order`, which is not of this database.
+std::vector<std::string> foreign_orders(const Database& database, const Problem& key,
+                                        const std::string& gpu, const SumOrder& order);
 
 }  // namespace tilewise

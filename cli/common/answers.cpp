@@ -57,6 +57,10 @@ std::vector<Answer> answers_for(const std::optional<Database>& database,
     const auto shipped = [&portfolio] { return &portfolio; };
     for (const Problem& asked : problems_of(options.problems, subject.info, winners)) {
       const Problem problem = in_kept_order(asked, subject.info, database ? &*database : nullptr);
+      if (const Problem key = order_key(asked);
+          asked.order == kept_order() && database && !database->order(key, subject.key))
+        for (const std::string& line : foreign_orders(*database, key, subject.key, *problem.order))
+          warn(line);
       answers.push_back({subject, problem, resolve_with_portfolio(resolver, shipped, problem)});
       Resolution& answer = answers.back().resolution;
       const std::string off =

@@ -145,6 +145,24 @@ TEST_F(CliInvariant, ARangeIsCoveredInItsOrder) {
   EXPECT_EQ(document.at("points").at(0).at("problem").at("order"), "fused");
 }
 
+TEST_F(CliInvariant, TheOrderOfAnotherGpuIsSaid) {
+  ASSERT_EQ(tune("4x16x64").status, 0);
+  {
+    tilewise::Database opened = tilewise::Database::open(database());
+    tilewise::KeptOrder other = opened.orders().at(0);
+    other.gpu = "NVIDIA H200|9.0|132";
+    opened.put(other);
+    other.problem.n = 32;
+    opened.put(other);
+  }
+  const auto said = [&](const char* sizes) {
+    return run({"explain", "--device", "host", "--sizes", sizes, "--invariant"}).err;
+  };
+  EXPECT_THAT(said("3x32x64"), HasSubstr("is kept for invariant products"));
+  EXPECT_THAT(said("3x32x64"), HasSubstr("NVIDIA H200"));
+  EXPECT_THAT(said("3x16x64"), Not(HasSubstr("is kept for invariant products")));
+}
+
 TEST_F(CliInvariant, TheReportHasThePrices) {
   unset("VIRTUAL_ENV");
   write(file("plotly.min.js"), "/**\n* plotly.js v9.8.7\n*/\nvar Plotly = {};");

@@ -1,4 +1,6 @@
 // Batch-invariant products on the CPU executor.
+#include <algorithm>
+
 #include "matmul/kept_orders.hpp"
 #include "tests/matmul/invariant_checks.hpp"
 
@@ -116,6 +118,26 @@ TEST_F(InvariantOnTheCpu, AnotherGpusOrderIsReported) {
   EXPECT_EQ(Matmul(options).kept_order(problem_of(1)), "fused");
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_NE(warnings[0].find("NVIDIA H200"), std::string::npos) << warnings[0];
+}
+
+// Another process may have read it on the GPU of the bundle.
+TEST_F(InvariantOnTheCpu, ABundleOfAnotherGpuIsReportedWhateverTheDatabaseHas) {
+  make(4, 16, 64, DType::f32, DType::f32, kStrict, true);
+  options.bundle = (folder / "app.tilewise").string();
+  KeptOrder other = kept("fused+parts128");
+  other.gpu = "NVIDIA H200|9.0|132";
+  Database::open(options.bundle).put(other);
+  Database::open(options.database).put(kept("fused"));
+  Database::open(options.database).put(other);
+  std::vector<std::string> warnings;
+  options.warn = [&](const std::string& line) { warnings.push_back(line); };
+  EXPECT_EQ(Matmul(options).kept_order(problem_of(1)), "fused");
+  EXPECT_EQ(std::count_if(warnings.begin(), warnings.end(),
+                          [](const std::string& line) {
+                            return line.starts_with("an order of sums is kept") &&
+                                   line.find("NVIDIA H200") != std::string::npos;
+                          }),
+            1);
 }
 
 // All processes that read a bundle have its orders, whatever their machines have tuned.
