@@ -199,9 +199,13 @@ def _row(result: Mapping[str, Any]) -> dict[str, Any]:
         "batch": problem["batch"], "epilogue": problem.get("epilogue", ""), "order": problem.get("order", ""), "time_us": None, "tflops": None, "kernel_template": None, "configuration": None,
         "cublas_us": None, "evaluated": result.get("evaluated"), "stored": result.get("stored"),
     }
+    products = problem["batch"]
+    if "grouped" in problem:
+        row["grouped"], row["distribution"] = problem["grouped"].split()
+        products = 1  # m or k is that of all
     if winner:
         row["time_us"] = winner["measurement"]["median_us"]
-        row["tflops"] = 2e-6 * problem["m"] * problem["n"] * problem["k"] * problem["batch"] / row["time_us"]
+        row["tflops"] = 2e-6 * problem["m"] * problem["n"] * problem["k"] * products / row["time_us"]
         row["kernel_template"] = winner["candidate"]["kernel_template"]
         row["configuration"] = winner["candidate"]["configuration"]
     times = [one["measurement"]["median_us"] for one in result.get("baselines", []) if one.get("measurement")]

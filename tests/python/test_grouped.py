@@ -209,3 +209,13 @@ def test_compiled(device):
     wanted = torch.autograd.grad((by_loop(a, b, ends) * 2).sum(), (a, b))
     for got, want in zip(torch.autograd.grad(compiled(a, b, ends).sum(), (a, b)), wanted):
         assert torch.equal(got, want)
+
+
+def test_tuned_by_distribution(database):
+    (row,) = tilewise.tune((64, 16, 24), groups=4, distribution="zipf", device="host", budget=2, max_evaluations=1, progress=False)
+    assert (row["grouped"], row["distribution"]) == ("rows", "zipf")
+    assert row["tflops"] == pytest.approx(2e-6 * 64 * 16 * 24 / row["time_us"])
+    problem = {name: row[name] for name in ("m", "n", "k", "layout", "dtype", "batch", "grouped", "distribution")}
+    (again,) = tilewise.tune(problems=[problem], device="host", budget=2, max_evaluations=1, progress=False)
+    assert again["distribution"] == "zipf" and again["evaluated"] == 0
+    assert tilewise.explain(64, 16, 24, batch=4, grouped="rows", distribution="zipf", device="host")["match"] == "exact"

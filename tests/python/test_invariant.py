@@ -62,3 +62,9 @@ def test_tuned_products_keep_their_order(database):
     assert tilewise.explain(9, 21, 70, device="host", invariant=True)["match"] == "exact"
     a, b = operands(9)
     assert (product(a[:2], b) == product(a, b)[:2]).all()
+
+
+def test_a_range_is_covered_in_its_order(database):
+    document = tilewise.cover(layout="nt", m="1..8", n=16, k=64, device="host", budget=4, invariant=True, progress=False)
+    assert document["orders"][0]["order"] == "fused"
+    assert {point["problem"]["order"] for point in document["points"]} == {"fused"}
