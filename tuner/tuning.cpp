@@ -27,8 +27,7 @@ constexpr double kRaceShare = 0.1, kMostRaceShare = 0.5, kEnergySeconds = 20;
 // ones, whose expected times are off by a factor of 1.14 in the median.
 constexpr std::size_t kSuggested = 4, kShippedFirst = 3;
 
-// Number of results before a search may end early.
-constexpr std::int64_t kLeastForEarlyEnd = 50;
+constexpr std::int64_t kLeastForEarlyEnd = 50;  // results before a search may end early
 
 // Seconds (30 years). A larger budget is unlimited: a clock's ticks may not hold it.
 constexpr double kEndless = 1e9;
