@@ -29,7 +29,7 @@ MatmulOptions options_of(const std::string& device, const Settings& settings) {
   options.device = device;
   // No call of an application may wait for a compiler, unless it must be answered.
   options.compile_missing = settings.always || settings.invariant;
-  // An application's output is its own, but for what changes the bits that it asked for.
+  // An application's output is its own, unless it asked for equal bits: a warning may be of others.
   if (!settings.invariant) options.warn = [](const std::string&) {};
   return options;
 }

@@ -1,5 +1,7 @@
 #include "cli/common/answers.hpp"
 
+#include <set>
+
 #include "cli/common/inputs.hpp"
 #include "cli/common/stored.hpp"
 #include "device/machines.hpp"
@@ -37,6 +39,7 @@ std::vector<Answer> answers_for(const std::optional<Database>& database,
                                 const std::vector<Subject>& subjects, const AnswerOptions& options,
                                 bool stale) {
   std::vector<Answer> answers;
+  std::set<std::string> said;
   for (const Subject& subject : subjects) {
     const std::string compiler =
         stale ? load_compiler(subject.info.target, options.nvrtc)->identity() : "";
@@ -60,7 +63,7 @@ std::vector<Answer> answers_for(const std::optional<Database>& database,
       if (const Problem key = order_key(asked);
           asked.order == kept_order() && database && !database->order(key, subject.key))
         for (const std::string& line : foreign_orders(*database, key, subject.key, *problem.order))
-          warn(line);
+          if (said.insert(line).second) warn(line);
       answers.push_back({subject, problem, resolve_with_portfolio(resolver, shipped, problem)});
       Resolution& answer = answers.back().resolution;
       const std::string off =

@@ -31,7 +31,7 @@ DEVICE Sum blended(const Scalars& s, Sum sum, Result old) {
 enum SumsAre {
   UNSCALED,
   CLEARED,  // unscaled; 0 where alpha is 0
-  BLENDED   // those of blended(), of a kernel that needs the place of `old` for something else before
+  BLENDED   // alpha and beta are applied: the kernel needs the place of `old` for something else before
 };
 
 // The only way from sums to results: alpha x sum + beta x c, converted to C's type, as BLAS defines it. alpha = 0 drops
