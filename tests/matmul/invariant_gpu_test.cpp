@@ -37,7 +37,7 @@ TEST_F(InvariantGpu, RowsOfEveryKindAreEqual) {
   bool transposed = false;
   for (const ProductKind& kind : product_kinds())
     check(192, 520, kind.a, kind.c, kind.math, transposed = !transposed);
-  EXPECT_GE(checked_, 10);
+  EXPECT_GE(checked_, device->info().target.major == 9 ? int(product_kinds().size()) : 3);
 }
 TEST_F(InvariantGpu, RowsOfOddSizesAreEqual) {
   for (const DType type : {DType::bf16, DType::f16, DType::f32})

@@ -46,6 +46,32 @@ TEST(Portfolio, EveryShippedRecordIsValidOnItsGpu) {
   }
 }
 
+// Whatever the portfolio holds for a product of any order, an invariant one gets its own order,
+// with m and without.
+TEST(Portfolio, ItsKernelsObeyAnOrderOfSums) {
+  const Resolver portfolio = portfolio_of(h200()), none({}, h200());
+  int predicted = 0;
+  for (const DType type : {DType::f32, DType::f16, DType::bf16})
+    for (const std::int64_t k : {4096, 14336}) {
+      Problem problem = typed_problem(Layout::nt, 1, 1024, k, type, type);
+      const SumOrder first = default_order(order_key(problem), h200());
+      SumOrder in_parts = first;
+      in_parts.part = k / 4;
+      for (const SumOrder& order : {first, in_parts})
+        for (const std::int64_t m : {1, 7, 64, 300, 5000}) {
+          problem.m = m;
+          problem.order = interned(order);
+          set_alignment(problem, natural_alignment(problem));
+          const Resolution served = resolve_with_portfolio(
+              none, [&] { return &portfolio; }, problem);
+          EXPECT_EQ(sum_order_of(served.candidate, problem, h200()), order)
+              << to_string(served.candidate) << " for " << to_string(problem);
+          predicted += served.kind == MatchKind::predicted;
+        }
+    }
+  EXPECT_GE(predicted, 15);
+}
+
 // A change of a template's revision or estimates puts its corrections out of use. Either they are
 // fitted again, or the portfolio says that they fit.
 TEST(Portfolio, EveryShippedCorrectionIsInUse) {

@@ -20,7 +20,7 @@
 #include "templates/kernel_template.hpp"
 #include "templates/sources.hpp"
 #include "templates/space/search_space.hpp"
-#include "tests/matmul/on_device.hpp"
+#include "tests/matmul/equal_bits_checks.hpp"
 #include "tests/support/problems.hpp"
 #include "tilewise/number.hpp"
 #include "vocabulary/problem.hpp"
@@ -123,8 +123,8 @@ class StatedSum {
   bool by_hardware_;
 };
 
-struct SumOrderTest : OnDevice {
-  explicit SumOrderTest(std::string device) : OnDevice(std::move(device)) {}
+struct SumOrderTest : EqualBitsTest {
+  explicit SumOrderTest(std::string device) : EqualBitsTest(std::move(device)) {}
 
   /// Elements of A for products of 1 and M, and of B. narrow: the type holds no M for elements of B
   /// that are alike; then B has the same elements as A, and all rows try one pair.
@@ -242,84 +242,7 @@ struct SumOrderTest : OnDevice {
       }
     EXPECT_GT(probed_, before) << name;
   }
-  /// Multiplies random operands by random configurations of these templates, for m rows of C and
-  /// for fewer. Rows of configurations of equal order must have equal bits. In one of five rows of
-  /// A all is 0 but one number, the largest below 0, whose products may underflow. order: that all
-  /// configurations have; empty: any.
-  void compare_bits(const std::vector<const char*>& names, DType operand, DType c, MathMode math,
-                    std::int64_t m, std::int64_t n, std::int64_t k, int random,
-                    const std::string& order_text = "") {
-    if (std::getenv("TILEWISE_FULL")) random *= 4;
-    const int element = bytes_of(operand), result = bytes_of(c);
-    std::vector<std::byte> a(static_cast<std::size_t>(m * k * element)),
-        b(static_cast<std::size_t>(n * k * element));
-    std::normal_distribution<> normal;
-    for (std::vector<std::byte>* matrix : {&a, &b})
-      for (std::size_t at = 0; at < matrix->size(); at += static_cast<std::size_t>(element))
-        from_double(operand, normal(random_) * (at / 1024 % 3 ? 1 : 0x1p-30), matrix->data() + at);
-    for (std::int64_t row = 0; row < m; row += 5) {
-      std::byte* of_row = a.data() + row * k * element;
-      std::fill_n(of_row, k * element, std::byte{0});
-      of_row[row % k * element] |= std::byte{0x01};
-      of_row[(row % k + 1) * element - 1] |= std::byte{0x80};
-    }
-    std::vector<std::byte> before(static_cast<std::size_t>(m * n * result));  // what C contains
-    for (std::size_t at = 0; at < before.size(); at += static_cast<std::size_t>(result))
-      from_double(c, normal(random_), before.data() + at);
-    const DeviceBuffer on_a = uploaded(a.data(), static_cast<std::int64_t>(a.size())),
-                       on_b = uploaded(b.data(), static_cast<std::int64_t>(b.size()));
-    // The most rows of each order and alpha, and their configuration.
-    std::map<std::pair<SumOrder, double>, std::pair<std::vector<std::byte>, std::string>> first;
-    for (const char* name : names)
-      for (int i = 0; i < random; ++i) {
-        const KernelTemplate& kernel = find_template(name);
-        const std::int64_t rows =
-            i % 3 == 0 ? m
-                       : 1 + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(m));
-        Problem problem = typed_problem(Layout::nt, rows, n, k, operand, c, math, 1);
-        if (!order_text.empty()) problem.order = interned(parse_sum_order(order_text));
-        if (!kernel.supports(problem, device_->info())) continue;
-        const SearchSpace space(problem, device_->info(), {&kernel});
-        const auto drawn = space.random_of(kernel, random_, 100000);
-        if (!drawn) continue;
-        configurations_.insert(drawn->configuration);
-        const auto order = sum_order_of(*drawn, problem, device_->info());
-        if (!order) continue;
-        std::string log;
-        const Plan plan =
-            kernel.plan(problem, with_added(kernel, drawn->configuration), device_->info());
-        const std::vector<Image> images = images_of(plan, log);
-        if (images.empty() && log.find("spills") != std::string::npos) continue;
-        ASSERT_FALSE(images.empty()) << log;
-        std::vector<std::byte> found(static_cast<std::size_t>(rows * n * result));
-        const DeviceBuffer on_c(*device_, static_cast<std::int64_t>(found.size()));
-        Call call;
-        call.a = on_a.data(), call.b = on_b.data(), call.c = on_c.data();
-        call.lda = k, call.ldb = k, call.ldc = n;
-        Executable product(*device_, problem, plan, images);
-        const std::string what = to_string(*drawn) + ", " + std::to_string(rows) + " rows";
-        // The last one reads C.
-        for (const double alpha : {-0.0, 1.0, 0.75}) {
-          call.alpha = alpha, call.beta = alpha == 0.75 ? -0.5 : 0;
-          device_->copy_to_device(on_c.data(), before.data(), on_c.bytes(), nullptr);
-          product.launch(call);
-          device_->copy_to_host(found.data(), on_c.data(), on_c.bytes(), nullptr);
-          device_->synchronize(nullptr);
-          auto& [known, of] = first[{*order, alpha}];
-          const auto both = static_cast<std::ptrdiff_t>(std::min(known.size(), found.size()));
-          const auto equal = std::mismatch(known.begin(), known.begin() + both, found.begin());
-          ASSERT_EQ((equal.first - known.begin()) / result, both / result)
-              << "the first element that differs; " << to_string(*order) << ", alpha " << alpha
-              << ": " << of << " and " << what;
-          compared_ += alpha == 1 && both > 0;
-          if (found.size() > known.size()) known = found, of = what;
-        }
-      }
-  }
 
-  int compared_ = 0;                        ///< pairs of configurations
-  std::set<Configuration> configurations_;  ///< of compare_bits()
-  std::mt19937_64 random_{11};
   int probed_ = 0;
   std::set<std::string> orders_;  ///< that were seen
 };

@@ -1,5 +1,8 @@
 // The order in which templates add products, on a GPU.
+#include <iostream>
+
 #include "tests/matmul/sum_order_checks.hpp"
+#include "vocabulary/problem_text.hpp"
 
 namespace tilewise::sum_order_gpu_test {
 namespace {
@@ -36,24 +39,50 @@ TEST_F(SumOrdersGpu, OfTensorCores) {
   check_if_any("mma", DType::f64, DType::f64, kStrict, 300, 3);
 }
 
-TEST_F(SumOrdersGpu, ThatAreEqualGiveEqualBits) {
-  compare_bits({"naive", "tiled", "simt", "skinny"}, DType::f32, DType::f32, kStrict, 500, 200,
-               1000, 12);
-  compare_bits({"mma", "naive"}, DType::f64, DType::f64, kStrict, 300, 128, 500, 6);
-  for (const auto& [operand, math] :
-       {std::pair(DType::bf16, kStrict), std::pair(DType::f16, kStrict),
-        std::pair(DType::f32, MathMode::tf32), std::pair(DType::f32, MathMode::f32x3),
-        std::pair(DType::e4m3, kStrict), std::pair(DType::e4m3, MathMode::fast),
-        std::pair(DType::e5m2, kStrict), std::pair(DType::e5m2, MathMode::fast)})
-    compare_bits({"mma", "wgmma"}, operand, DType::f32, math, 500, 256, 1024, 12);
-  // Parts of k that blocks share, and that a block adds itself.
+// Parts of k that blocks share, and that a block adds itself.
+TEST_F(SumOrdersGpu, OfPartsThatAreEqualGiveEqualBits) {
+  if (device_->info().target.major != 9) GTEST_SKIP() << "tried on capability 9 only";
   for (const DType operand : {DType::bf16, DType::f16})
-    compare_bits({"mma", "wgmma"}, operand, operand, kStrict, 500, 256, 2000, 12,
-                 "tensor16+parts512");
-  compare_bits({"mma", "wgmma"}, DType::f32, DType::f32, MathMode::tf32, 500, 256, 1000, 12,
-               "tensor8+parts256");
-  EXPECT_GT(compared_, 30);
+    compare_bits({{"mma", "wgmma"}, operand, operand, kStrict, 500, 256, 2000, "tensor16+parts512"},
+                 12);
+  compare_bits({{"mma", "wgmma"},
+                DType::f32,
+                DType::f32,
+                MathMode::tf32,
+                500,
+                256,
+                1000,
+                "tensor8+parts256"},
+               12);
+  compare_bits({{"simt"}, DType::f32, DType::f32, kStrict, 500, 256, 1000, "fused+parts256"}, 12);
+  EXPECT_GE(pairs_, 400);
 }
+
+/// One test for each of product_kinds(), because each compiles many kernels.
+struct EqualBitsGpu : test::EqualBitsTest, testing::WithParamInterface<std::size_t> {
+  EqualBitsGpu() : EqualBitsTest("auto") {}
+};
+TEST_P(EqualBitsGpu, OfEqualOrders) {
+  const ProductKind& kind = product_kinds()[GetParam()];
+  SCOPED_TRACE(kind_name(kind));
+  const Problem problem = typed_problem(Layout::nt, 500, 256, 1000, kind.a, kind.c, kind.math);
+  std::vector<const char*> names;
+  for (const char* name : {"naive", "tiled", "simt", "skinny", "mma", "wgmma"}) {
+    Problem few = problem;
+    few.m = 4;  // skinny
+    if (find_template(name).supports(few, device_->info())) names.push_back(name);
+  }
+  if (names.empty()) GTEST_SKIP() << "not a product of " << device_->info().name;
+  compare_bits({names, kind.a, kind.c, kind.math, 500, 256, 1000},
+               90 / static_cast<int>(names.size()));
+  compare_bits({{"small", "naive", "tiled"}, kind.a, kind.c, kind.math, 32, 32, 64}, 4);
+  std::cout << kind_name(kind) << ": " << pairs_ << " pairs of " << configurations_.size()
+            << " configurations, " << forms_.size() << " forms\n";
+  EXPECT_GE(pairs_, 25);
+  EXPECT_GE(forms_.size(), 8u);
+}
+INSTANTIATE_TEST_SUITE_P(EveryKind, EqualBitsGpu,
+                         testing::Range(std::size_t{0}, product_kinds().size()));
 
 }  // namespace
 }  // namespace tilewise::sum_order_gpu_test

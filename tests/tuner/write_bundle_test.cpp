@@ -88,6 +88,22 @@ TEST_F(WriteBundle, AProblemThatWasNotTunedIsServedByPrediction) {
   EXPECT_EQ(Database::open(path, OpenMode::read_only).winners(kH200).size(), 1U);
 }
 
+// All processes that read the bundle have one order, though nothing was tuned or kept for it.
+TEST_F(WriteBundle, OfAnInvariantProductItHasTheOrder) {
+  Problem problem = cube(300);
+  set_invariant(problem);
+  const BundleResult result = write({{kH200}, {problem}, false});
+  EXPECT_EQ(result.problems[0].kind, MatchKind::predicted);
+  const auto order_of = [&] {
+    const auto kept = Database::open(path, OpenMode::read_only).order(order_key(problem), kH200);
+    return kept ? kept->sum_order : "none";
+  };
+  EXPECT_EQ(order_of(), "fused");
+  database.put(KeptOrder{order_key(problem), kH200, "fused+parts64", ""});
+  write({{kH200}, {problem}, false});
+  EXPECT_EQ(order_of(), "fused+parts64");
+}
+
 TEST_F(WriteBundle, OfAnEpilogueItHasTheKernelsWithIt) {
   Problem problem = cube(512);
   set_epilogue(problem, Epilogue("relu(acc + bias[j])"));
