@@ -234,18 +234,25 @@ def _grouped_by_torch(a: Tensor, b: Tensor, ends: Tensor) -> Tensor:
     return torch.cat([*parts, a.new_zeros(a.shape[0] - begin, b.shape[2])])
 
 
-def _grouped_now(a: Tensor, b: Tensor, ends: Tensor, math: str, zeros: bool = False) -> Tensor:
-    a, b = _detached(a, b)
+def _multiply_grouped(a: Tensor, b: Tensor, ends: Tensor, math: str, zeros: bool = False) -> Tensor:
     if _by_torch(a):
         return _grouped_by_torch(a, b, ends)
-    options = {"math": math, "device": None if a.is_cuda else "host"}
+    device = None if a.is_cuda else "host"
     if b.dim() == 2:  # stored by k
-        a, b = a.t().contiguous().t(), b.contiguous()
-    else:
-        options["invariant"] = is_batch_invariant()
-        a, b = _with_a_unit_stride(a), _with_a_unit_stride(b)
-    out = a.new_zeros((a.shape[0], b.shape[2]), dtype=_result_type(a.dtype)) if zeros and b.dim() == 3 else None
-    return _grouped_product(a, b, ends, out, **options)
+        return _grouped_product(a.t().contiguous().t(), b.contiguous(), ends, math=math, device=device)
+    out = a.new_zeros((a.shape[0], b.shape[2]), dtype=_result_type(a.dtype)) if zeros else None
+    invariant = is_batch_invariant()
+    try:
+        return _grouped_product(a, b, ends, out, math=math, device=device, invariant=invariant)
+    except InvalidArgument:
+        copies = _with_a_unit_stride(a), _with_a_unit_stride(b)
+        if copies[0] is a and copies[1] is b:
+            raise
+        return _grouped_product(*copies, ends, out, math=math, device=device, invariant=invariant)
+
+
+def _grouped_now(a: Tensor, b: Tensor, ends: Tensor, math: str, zeros: bool = False) -> Tensor:
+    return _multiply_grouped(*_detached(a, b), ends, math, zeros)
 
 
 def _linear_now(x: Tensor, weight: Tensor, bias: Optional[Tensor], math: str, packed: int = 0, activation: str = "") -> Tensor:
@@ -509,7 +516,7 @@ def grouped_mm(mat_a: Tensor, mat_b: Tensor, offs: Optional[Tensor] = None, bias
     """
     if bias is not None:
         raise ValueError("grouped_mm has no bias, as torch._grouped_mm has none; add it by tilewise.grouped(epilogue=)")
-    if out_dtype not in (None, _result_type(mat_a.dtype)):
+    if out_dtype is not None and out_dtype != _result_type(mat_a.dtype):
         raise ValueError(f"out_dtype is {out_dtype}; of {mat_a.dtype} it is {_result_type(mat_a.dtype)}")
     dims = mat_a.dim(), mat_b.dim()
     if dims == (3, 3):
@@ -528,7 +535,7 @@ def _grouped(a: Tensor, b: Tensor, ends: Tensor, math: str) -> Tensor:
         return torch.ops.tilewise.grouped_mm(a, b, ends, math)
     if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
         return _Grouped.apply(a, b, ends, math)
-    return _grouped_now(a, b, ends, math)
+    return _multiply_grouped(a, b, ends, math)
 
 
 def matmul(a: Tensor, b: Tensor, math: str = "strict", *, epilogue: Optional[str | Callable] = None, **operands):

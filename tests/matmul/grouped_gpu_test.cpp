@@ -33,10 +33,6 @@ TEST_F(GroupedGpu, DifferentDepths) {
                        Grouping::depth, 136, 72, 900, groups),
             0);
 }
-TEST_F(GroupedGpu, GraphsAreReplayedWithOtherRows) {
-  check_replayed(*find_product_kind(DType::bf16, DType::bf16, MathMode::strict), 1500, 256, 128,
-                 20);
-}
 TEST_F(GroupedGpu, BadNumbersWriteNothingOutside) {
   for (const DType type : {DType::bf16, DType::f32})
     check_bad_numbers(*find_product_kind(type, type, MathMode::strict));

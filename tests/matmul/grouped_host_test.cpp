@@ -107,9 +107,6 @@ TEST_F(HopperGroupedOnTheCpu, RandomWinnersOfSimt) {
   check_random_winners("simt", DType::f32, 6, 34);
   EXPECT_GE(random_winners_, 5);
 }
-TEST_F(HopperGroupedOnTheCpu, GraphsAreReplayedWithOtherRows) {
-  check_replayed(*find_product_kind(DType::bf16, DType::bf16, MathMode::strict), 150, 64, 64, 6);
-}
 
 TEST_F(GroupedOnTheCpu, WithoutASumRowsAreScaled) {
   Matmul matmul(options);

@@ -211,6 +211,24 @@ def test_compiled(device):
         assert torch.equal(got, want)
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="GPUs have graphs")
+@pytest.mark.parametrize("by_depth", [False, True])
+def test_a_replayed_graph_reads_the_ends_anew(by_depth):
+    a = integers(200, 64, device="cuda", dtype=torch.bfloat16)
+    b = integers(200, 48, device="cuda", dtype=torch.bfloat16, seed=2) if by_depth else integers(3, 64, 48, device="cuda", dtype=torch.bfloat16, seed=2)
+    a = a.t() if by_depth else a
+    ends = torch.tensor([50, 50, 200], dtype=torch.int32, device="cuda")
+    tilewise.torch.grouped_mm(a, b, ends)  # loads the kernel before the capture
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = tilewise.torch.grouped_mm(a, b, ends)
+    for numbers in ([200, 200, 200], [0, 1, 200], [3, 70, 200]):
+        ends.copy_(torch.tensor(numbers, dtype=torch.int32))
+        graph.replay()
+        assert torch.equal(found, by_loop(a, b, ends))
+
+
 def test_tuned_by_distribution(database):
     (row,) = tilewise.tune((64, 16, 24), groups=4, distribution="zipf", device="host", budget=2, max_evaluations=1, progress=False)
     assert (row["grouped"], row["distribution"]) == ("rows", "zipf")
