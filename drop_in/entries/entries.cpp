@@ -1,14 +1,11 @@
 // The functions of cuBLAS and cublasLt that the drop-in answers, with their names and signatures.
 // If this library is preloaded, each precedes the real function in the loader's order.
 #include <cstdint>
-#include <iostream>
-#include <utility>
 
 #include "drop_in/drop_in.hpp"
+#include "drop_in/entries/pass.hpp"
 #include "drop_in/lt.hpp"
 #include "drop_in/real.hpp"
-
-#define TILEWISE_ENTRY extern "C" __attribute__((visibility("default")))
 
 namespace tilewise::drop_in {
 namespace {
@@ -17,14 +14,6 @@ Real<Status(Handle, CUstream_st**)> get_stream("cublasGetStream_v2");
 Real<Status(Handle, int*)> get_pointer_mode("cublasGetPointerMode_v2");
 Real<Status(Handle, int*)> get_math_mode("cublasGetMathMode");
 Real<Status(Handle, int*)> get_multiprocessors("cublasGetSmCountTarget");
-
-/// True while cuBLAS computes a call. Calls that it makes itself then go to cuBLAS.
-thread_local bool inside = false;
-struct Inside {
-  Inside() : before(std::exchange(inside, true)) {}
-  ~Inside() { inside = before; }
-  const bool before;
-};
 
 /// Circumstances::ask.
 bool ask(Circumstances& circumstances) {
@@ -42,27 +31,6 @@ bool ask(Circumstances& circumstances) {
   circumstances.scalars_on_host = mode == kPointersOnHost;
   circumstances.all_multiprocessors = limit == 0;
   return true;
-}
-
-/// Calls the library's own function. `entry`: the problem to be timed, or null.
-template <class... Arguments>
-Status pass(Real<Status(Arguments...)>& real, Entry* entry, Stream stream, Arguments... arguments) {
-  auto* const function = real.get();
-  if (!function) {
-    static const bool said = [&] {
-      std::cerr << "tilewise: " << real.name()
-                << " is in no library of this process; TILEWISE_CUBLAS names a file that has it\n";
-      return true;
-    }();
-    static_cast<void>(said);
-    return kNotInitialized;
-  }
-  const Inside guard;
-  Samples::Sample* const sample =
-      entry ? DropIn::of_process().begin_timing(*entry, stream) : nullptr;
-  const Status status = function(arguments...);
-  if (sample) DropIn::of_process().end_timing(*entry, *sample, stream);
-  return status;
 }
 
 /// Answers a call with a handle, or passes it to the library.
@@ -167,54 +135,6 @@ TILEWISE_GEMM_EX(cublasGemmEx_64, std::int64_t)
   }
 TILEWISE_GEMM_BATCHED_EX(cublasGemmStridedBatchedEx, int)
 TILEWISE_GEMM_BATCHED_EX(cublasGemmStridedBatchedEx_64, std::int64_t)
-
-// Functions that are never answered, and refused where every product must be invariant.
-#define TILEWISE_OTHER(name, parameters, ...)                                     \
-  TILEWISE_ENTRY Status name parameters {                                         \
-    static Real<decltype(name)> real(#name);                                      \
-    if (!inside && DropIn::of_process().refuses_function()) return kNotSupported; \
-    return pass(real, nullptr, nullptr, __VA_ARGS__);                             \
-  }
-#define TILEWISE_VECTOR(name, Int)                                                                \
-  TILEWISE_OTHER(name,                                                                            \
-                 (Handle handle, int op, Int m, Int n, const void* alpha, const void* a, Int lda, \
-                  const void* x, Int step_x, const void* beta, void* y, Int step_y),              \
-                 handle, op, m, n, alpha, a, lda, x, step_x, beta, y, step_y)
-#define TILEWISE_BY_POINTERS(name, Int)                                                           \
-  TILEWISE_OTHER(name,                                                                            \
-                 (Handle handle, int op_a, int op_b, Int m, Int n, Int k, const void* alpha,      \
-                  const void* const* a, Int lda, const void* const* b, Int ldb, const void* beta, \
-                  void* const* c, Int ldc, Int batch),                                            \
-                 handle, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, batch)
-#define TILEWISE_EX_BY_POINTERS(name, Int)                                                     \
-  TILEWISE_OTHER(name,                                                                         \
-                 (Handle handle, int op_a, int op_b, Int m, Int n, Int k, const void* alpha,   \
-                  const void* const* a, int a_type, Int lda, const void* const* b, int b_type, \
-                  Int ldb, const void* beta, void* const* c, int c_type, Int ldc, Int batch,   \
-                  int compute, int algorithm),                                                 \
-                 handle, op_a, op_b, m, n, k, alpha, a, a_type, lda, b, b_type, ldb, beta, c,  \
-                 c_type, ldc, batch, compute, algorithm)
-#define TILEWISE_S_EX(name, Int)                                                              \
-  TILEWISE_OTHER(name,                                                                        \
-                 (Handle handle, int op_a, int op_b, Int m, Int n, Int k, const void* alpha,  \
-                  const void* a, int a_type, Int lda, const void* b, int b_type, Int ldb,     \
-                  const void* beta, void* c, int c_type, Int ldc),                            \
-                 handle, op_a, op_b, m, n, k, alpha, a, a_type, lda, b, b_type, ldb, beta, c, \
-                 c_type, ldc)
-TILEWISE_VECTOR(cublasSgemv_v2, int)
-TILEWISE_VECTOR(cublasSgemv_v2_64, std::int64_t)
-TILEWISE_VECTOR(cublasDgemv_v2, int)
-TILEWISE_VECTOR(cublasDgemv_v2_64, std::int64_t)
-TILEWISE_BY_POINTERS(cublasSgemmBatched, int)
-TILEWISE_BY_POINTERS(cublasSgemmBatched_64, std::int64_t)
-TILEWISE_BY_POINTERS(cublasDgemmBatched, int)
-TILEWISE_BY_POINTERS(cublasDgemmBatched_64, std::int64_t)
-TILEWISE_BY_POINTERS(cublasHgemmBatched, int)
-TILEWISE_BY_POINTERS(cublasHgemmBatched_64, std::int64_t)
-TILEWISE_EX_BY_POINTERS(cublasGemmBatchedEx, int)
-TILEWISE_EX_BY_POINTERS(cublasGemmBatchedEx_64, std::int64_t)
-TILEWISE_S_EX(cublasSgemmEx, int)
-TILEWISE_S_EX(cublasSgemmEx_64, std::int64_t)
 
 constexpr std::uintptr_t kWorkspaceAlignment = 256;  // see Call::workspace
 

@@ -1,5 +1,6 @@
 // The functions of cuBLAS as called by a program: this executable finds libtilewise_cublas.so
 // before the cuBLAS of programs/fake_cublas.cpp.
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -288,6 +289,11 @@ TEST_F(EntriesTest, AnswersCublasLtAsItIsDescribed) {
 }
 
 struct InvariantEntriesTest : EntriesTest {
+  /// A function that the false cuBLAS does not have.
+  template <class Function>
+  static Function* entry(const char* name) {
+    return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+  }
   void SetUp() override {
     setenv("TILEWISE_DROP_IN_INVARIANT", "1", 1);
     EntriesTest::SetUp();
@@ -311,6 +317,14 @@ TEST_F(InvariantEntriesTest, ProductsAreAnsweredOrRefused) {
     std::fill(c_.begin(), c_.end(), -1.0F);
     EXPECT_EQ(cublasSgemv_v2(handle_, 0, kM, kK, &alpha_, a_.data(), kM, b_.data(), 1, &beta_,
                              c_.data(), 1),
+              kNotSupported);
+    EXPECT_EQ(entry<Status(Handle, int, const void*, int, const void*, int, void*)>(
+                  "cublasSdot_v2")(handle_, kK, a_.data(), 1, b_.data(), 1, c_.data()),
+              kNotSupported);
+    using Syrk =
+        Status(Handle, int, int, int, int, const void*, const void*, int, const void*, void*, int);
+    EXPECT_EQ(entry<Syrk>("cublasSsyrk_v2")(handle_, 0, 0, kM, kK, &alpha_, a_.data(), kM, &beta_,
+                                            c_.data(), kM),
               kNotSupported);
     EXPECT_EQ(cublasGemmEx(handle_, 0, 0, kM, kFaster, kK, &alpha_, a_.data(), kF32, kM, b_.data(),
                            kF32, kK, &beta_, c_.data(), kF32, kM, kCompute32, 3),
