@@ -1,4 +1,6 @@
 """tilewise.torch.batch_invariant(): PyTorch's own products. Skipped without PyTorch."""
+import pathlib
+import re
 import threading
 
 import pytest
@@ -118,6 +120,78 @@ def test_gradients_of_rows_are_equal_too(device):
         whole = gradient(x)
         assert torch.equal(gradient(x[3:4]), whole[3:4])
         assert torch.equal(gradient(x[2:9]), whole[2:9])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_gradients_of_batches_and_of_repetitions(device, dtype):
+    x, y = normal(6, 5, 16, device=device, dtype=dtype), normal(6, 16, 9, device=device, dtype=dtype, seed=2)
+
+    def gradients(first, count):
+        a, b = (z[first:first + count].clone().requires_grad_() for z in (x, y))
+        (a @ b).float().square().sum().backward()
+        return a.grad, b.grad
+
+    weight = normal(16, 7, device=device, dtype=dtype, seed=3).requires_grad_()
+    with tilewise.torch.batch_invariant():
+        whole = gradients(0, 6)
+        for first, count in [(2, 1), (1, 4)]:
+            for part, all_of_it in zip(gradients(first, count), whole):
+                assert torch.equal(part, all_of_it[first:first + count])
+        # A weight's gradient is a sum over the batch, the same at every repetition.
+        of_weight = [torch.autograd.grad((x.flatten(0, 1) @ weight).float().square().sum(), weight)[0] for _ in range(3)]
+        assert torch.equal(of_weight[0], of_weight[1]) and torch.equal(of_weight[0], of_weight[2])
+
+
+class Transformer(torch.nn.Module):
+    """Of one layer; attention by its formula."""
+
+    def __init__(self, width=48, heads=4, words=50):
+        super().__init__()
+        torch.manual_seed(1)
+        self.heads, self.embed = heads, torch.nn.Embedding(words, width)
+        self.qkv, self.out = torch.nn.Linear(width, 3 * width), torch.nn.Linear(width, width)
+        self.up, self.down = torch.nn.Linear(width, 4 * width), torch.nn.Linear(4 * width, width)
+        self.head = torch.nn.Linear(width, words)
+
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        q, k, v = self.qkv(self.norm(x)).reshape(*tokens.shape, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        weights = torch.softmax((q @ k.mT).float() / q.shape[-1] ** 0.5, -1).to(x.dtype)
+        x = x + self.out((weights @ v).transpose(1, 2).reshape(x.shape))
+        return self.head(self.norm(x + self.down(torch.nn.functional.gelu(self.up(self.norm(x))))))
+
+    @staticmethod
+    def norm(x):
+        return torch.nn.functional.layer_norm(x.float(), x.shape[-1:]).to(x.dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_logits_of_a_transformer_are_equal_alone_and_in_batches(device, dtype, monkeypatch):
+    counted = Counted(monkeypatch)
+    most = 64 if device != "cpu" else 9
+    model, tokens = Transformer().to(device, dtype), torch.randint(0, 50, (most, 12), generator=torch.Generator().manual_seed(2)).to(device)
+    with torch.no_grad(), tilewise.torch.batch_invariant():
+        alone = [model(tokens[i:i + 1])[0] for i in range(most)]
+        assert counted.count == 7 * most
+        for batch in (2, 3, 8, most):
+            for i, logits in enumerate(model(tokens[:batch])):
+                assert torch.equal(logits, alone[i]), (batch, i)
+
+
+def test_the_check_of_the_documentation_finds_the_module(device):
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs/invariance.md").read_text()
+    (code,) = (part for part in re.findall(r"```python\n(.*?)```", page, re.S) if "def first_difference" in part)
+    names = {"torch": torch, "tilewise": tilewise}
+    exec(code, names)
+
+    class OverTheBatch(torch.nn.Module):
+        def forward(self, x):
+            return x - x.mean(0)
+
+    x = normal(5, 24, device=device)
+    model = block(torch.float32, device)
+    assert names["first_difference"](model, x) is None
+    assert names["first_difference"](torch.nn.Sequential(model, OverTheBatch(), torch.nn.Tanh()), x) == "1"
 
 
 def test_compiled_models_are_served(device, monkeypatch):
