@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """A training step of an unchanged PyTorch program on a GPU, with and without the drop-in for cuBLAS: GPT-2 by
-`transformers` (4 layers of 768, vocabulary 50257, 4 x 512 tokens), or a model of odd sizes, in bf16 autocast. Records the
-step's products, tunes them, then runs the step without and with the drop-in, in turns of one process each: as calls, and
-as a graph of the whole step, which takes no time of the host. The losses of both are compared beside those of a step in
-f32. Prints one JSON document.
+`transformers` (4 layers of 768, vocabulary 50257, 4 x 512 tokens), the same calls with almost no work, or a model of odd
+sizes, in bf16 autocast. Records the step's products, tunes them, then runs the step without and with the drop-in, in turns
+of one process each: as calls, and as a graph of the whole step, which takes no time of the host. The losses of both are
+compared beside those of a step in f32. Prints one JSON document.
 
     bench/record.py h100_gpt2_step -- python3 bench/torch_step.py --db /tmp/gpt2.db --budget 10s
 """
@@ -18,13 +18,18 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-def gpt2(torch, device):
+def gpt2(torch, device, width=768, words=50257, length=512):
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    model = GPT2LMHeadModel(GPT2Config(n_layer=4, n_embd=768, n_head=12, n_positions=512, resid_pdrop=0.0, embd_pdrop=0.0,
-                                       attn_pdrop=0.0)).to(device)
-    tokens = torch.randint(0, 50257, (4, 512), device=device)
+    model = GPT2LMHeadModel(GPT2Config(n_layer=4, n_embd=width, n_head=12, n_positions=length, vocab_size=words, resid_pdrop=0.0,
+                                       embd_pdrop=0.0, attn_pdrop=0.0)).to(device)
+    tokens = torch.randint(0, words, (4, length), device=device)
     return model, lambda: model(tokens, labels=tokens).loss
+
+
+def gpt2_calls(torch, device):
+    """GPT-2's step with an eighth of its width and few tokens: the calls of the host, and almost no work for the GPU."""
+    return gpt2(torch, device, 96, 1000, 16)
 
 
 def odd(torch, device):
@@ -38,7 +43,7 @@ def odd(torch, device):
     return model, lambda: torch.nn.functional.cross_entropy(model(x).float(), labels)
 
 
-MODELS = {"gpt2": gpt2, "odd": odd}
+MODELS = {"gpt2": gpt2, "gpt2_calls": gpt2_calls, "odd": odd}
 
 
 def as_graph(torch, step, options):
