@@ -152,6 +152,14 @@ const Epilogue& epilogue_of(const std::string& text) {
   return known.emplace(text, Epilogue(text)).first->second;
 }
 
+/// Whether a keyword of this name is an argument of matmul() or grouped() and no operand.
+bool is_argument(const std::string& name) {
+  constexpr const char* kArguments[] = {
+      "a",      "b",        "rows",   "out",      "alpha",     "beta",        "math",
+      "stream", "accuracy", "device", "epilogue", "invariant", "distribution"};
+  return std::find(std::begin(kArguments), std::end(kArguments), name) != std::end(kArguments);
+}
+
 /// The epilogue of a product, and its operands by name.
 struct NamedOperands {
   std::optional<Epilogue> epilogue;
@@ -183,8 +191,12 @@ struct NamedOperands {
     for (std::size_t slot = 0; slot < epilogue->operands(); ++slot) {
       const std::string& name = epilogue->names()[slot];
       if (!named.contains(name.c_str()))
-        throw Error(ErrorKind::invalid_argument,
-                    "the operand " + name + " of the epilogue is missing: pass " + name + "=");
+        throw Error(
+            ErrorKind::invalid_argument,
+            is_argument(name)
+                ? "the operand " + name +
+                      " of the epilogue has the name of an argument; give it another"
+                : "the operand " + name + " of the epilogue is missing: pass " + name + "=");
       const nb::object value = named[name.c_str()];
       const bool number = PyFloat_Check(value.ptr()) || PyLong_Check(value.ptr());
       if (number && epilogue->over(slot) != EpilogueOver::all)

@@ -21,11 +21,10 @@ _OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.m
               ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq, ast.NotEq: operator.ne}
 
 
-def computed(acc: Tensor, epilogue: str, named: dict[str, Any], further: dict[str, Tensor]) -> Tensor:
+def computed(acc: Tensor, result_type: torch.dtype, epilogue: str, named: dict[str, Any], further: dict[str, Tensor]) -> Tensor:
     """The epilogue in PyTorch's own operators: its expressions are Python's but for indices and types."""
-    result_type = acc.dtype
     kind = torch.float64 if result_type == torch.float64 else torch.float32
-    known: dict[str, Tensor] = {"acc": acc.to(kind)}
+    known: dict[str, Tensor] = {"acc": acc.to(kind) + 0}  # a sum of 0 is +0
     for name, given in named.items():
         value = torch.as_tensor(given, dtype=kind, device=acc.device)
         by_row = re.search(rf"\b{name}\s*(:\s*\w+\s*)?\[\s*i\s*\]", epilogue)
@@ -55,16 +54,24 @@ def computed(acc: Tensor, epilogue: str, named: dict[str, Any], further: dict[st
         assigned = re.match(r"\s*(\w+)\s*=(?!=)", text)
         text = text[assigned.end() if assigned else 0:]
         try:
-            value = value_of(ast.parse(text.strip(), mode="eval").body)
+            value = value_of(ast.parse(" ".join(text.split()), mode="eval").body)
         except SyntaxError as failure:
             raise ValueError(f'epilogue "{epilogue}": {failure.msg}') from failure
         if not assigned:
             result = value
         elif assigned[1] in further:
-            further[assigned[1]].copy_(value.expand(further[assigned[1]].shape))
+            further[assigned[1]].copy_(_stored(value.expand(further[assigned[1]].shape), further[assigned[1]].dtype))
         else:
             known[assigned[1]] = value
-    return result.expand(acc.shape).to(result_type)
+    return _stored(result.expand(acc.shape), result_type)
+
+
+def _stored(value: Tensor, kind: torch.dtype) -> Tensor:
+    """Integers are rounded to nearest and saturate, 8-bit floats saturate."""
+    if not kind.is_floating_point:
+        least, most = torch.iinfo(kind).min, torch.iinfo(kind).max
+        return value.to(torch.float64).nan_to_num(0.0, most, least).round().clamp(least, most).to(kind)
+    return value.clamp(-torch.finfo(kind).max, torch.finfo(kind).max).to(kind) if kind.itemsize == 1 else value.to(kind)
 
 
 def _without_indices(statement: str) -> str:

@@ -194,7 +194,8 @@ def _matmul_now(a: Tensor, b: Tensor, math: str) -> Tensor:
 
 # A further result of an epilogue: "aux[i,j] = ", "sums:f32[j] = ".
 _WRITTEN = re.compile(r"\s*(\w+)\s*(?::\s*(\w+)\s*)?\[\s*(i\s*,\s*)?j\s*\]\s*=(?!=)")
-_TYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+_TYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
+          "e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2, "i8": torch.int8, "i32": torch.int32}
 
 
 @torch.compiler.assume_constant_result
@@ -215,7 +216,9 @@ def _matmul_epilogue_now(a: Tensor, b: Tensor, math: str, epilogue: str, operand
     further = _further_results(a, b, epilogue)
     named = {**dict(zip(names, _detached(*operands))), **dict(zip(numbered, numbers))}
     if _by_torch(a):
-        return [_epilogue_by_torch(_torch_product(*_detached(a, b)), epilogue, named, further), *further.values()]
+        wide = torch.float64 if a.dtype == torch.float64 else torch.float32
+        acc = torch.matmul(*(matrix.to(wide) for matrix in _detached(a, b)))
+        return [_epilogue_by_torch(acc, _result_type(a.dtype), epilogue, named, further), *further.values()]
     return [_multiply(*_detached(a, b), math, epilogue=epilogue, **named, **further), *further.values()]
 
 

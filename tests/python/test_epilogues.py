@@ -114,6 +114,55 @@ def test_functions_are_traced():
     np.testing.assert_array_equal(c, np.maximum(y, residual) - 1)
 
 
+def test_traced_operands_may_have_any_names_and_shapes_that_broadcast():
+    a, b = integers((5, 7)), integers((7, 6), seed=2)
+    row_scale, scale, bias = integers((5, 1), seed=3), integers(6, seed=4), integers((1, 6), seed=5)
+    c = tilewise.matmul(a, b, epilogue=lambda acc, row_scale, scale, bias, s, rows: acc * row_scale + scale * s + bias + rows,
+                        row_scale=row_scale, scale=scale, bias=bias, s=2.0, rows=row_scale, **HOST)
+    np.testing.assert_array_equal(c, (a @ b) * row_scale + scale * 2 + bias + row_scale)
+
+
+def test_traced_functions_share_their_parts():
+    from tilewise import epilogues as e
+
+    def chain(acc, t0):
+        x = acc * t0
+        for _ in range(9):
+            x = x * x + 0.5
+            x = x / (1 + e.abs(x))
+        return x
+
+    text, _ = e.trace(chain, {"t0": 0.25})
+    assert len(text) < 1000 and text.count(";") >= 9
+    a, b = integers((3, 4)), integers((4, 5), seed=2)
+    x = (a @ b) * np.float32(0.25)
+    for _ in range(9):
+        x = x * x + np.float32(0.5)
+        x = x / (1 + np.abs(x))
+    np.testing.assert_array_equal(tilewise.matmul(a, b, epilogue=chain, t0=0.25, **HOST), x)
+
+
+def test_an_operand_with_the_name_of_an_argument_is_refused():
+    with pytest.raises(tilewise.Error, match="operand alpha of the epilogue has the name of an argument"):
+        tilewise.matmul(integers((2, 3)), integers((3, 2)), epilogue="acc * alpha", alpha=2, **HOST)
+
+
+@pytest.mark.parametrize("on", ["host", "torch"])
+def test_torch_on_the_cpu_has_the_same_arithmetic(on):
+    torch = pytest.importorskip("torch")
+    import tilewise.torch
+
+    tilewise.torch.on_cpu(on)
+    try:
+        a, b = torch.tensor([[256.0, 0.5]]).bfloat16(), torch.tensor([[1.0], [1.0]]).bfloat16()
+        y, more = tilewise.torch.matmul(a, b, epilogue="n:i8[i,j] = acc *\n 1.5; f:e4m3[i,j] = acc * 100; acc - 256")
+        assert y.item() == 0.5 and more["n"].item() == 127 and more["f"].float().item() == 448
+        zero = torch.zeros(1, 1)
+        assert str(tilewise.torch.matmul(-zero, zero + 1, epilogue="max(acc, 0)").item()) == "0.0"
+    finally:
+        tilewise.torch.on_cpu("torch")
+
+
 @pytest.mark.parametrize("function, words", [
     (lambda acc, bias: acc if acc > bias else bias, "use where"),
     (lambda x: x, "acc, not x"),
