@@ -156,6 +156,25 @@ TEST_F(DropInTest, ReportsAndRecords) {
   EXPECT_LE(us, 40'000);
 }
 
+// A list of what a program multiplied has the epilogues, so that they are tuned.
+TEST_F(DropInTest, RecordsEpilogues) {
+  Settings settings;
+  settings.device = "host";
+  settings.record = file("list.csv").string();
+  DropIn recording(settings);
+  std::vector<float> bias(kM, 1.0F);
+  Circumstances circumstances;
+  Gemm gemm = gemm_of(kFaster);
+  gemm.epilogue = kLtRelu | kLtWithBias;
+  gemm.bias = {bias.data(), kF32, 0};
+  for (int i = 0; i < 2; ++i) {
+    const DropIn::Outcome outcome = recording.consider(gemm, circumstances);
+    EXPECT_FALSE(outcome.answered);
+    EXPECT_NE(outcome.timed, nullptr);
+  }
+  EXPECT_THAT(recording.record(), HasSubstr("relu((acc+p0[j]))"));
+}
+
 TEST_F(DropInTest, ManyProblemsStayBoundedAndRight) {
   Settings settings;
   settings.device = "host";

@@ -9,14 +9,10 @@ struct PointwiseGpu : test::Pointwise {
 };
 
 TEST_F(PointwiseGpu, OperatorsRoundEachByItself) {
-  check_rounded<float>();
-  check_rounded<double>();
+  check<float>(rounded());
+  check<double>(rounded());
 }
 TEST_F(PointwiseGpu, IntegersSaturate) { check_integers(); }
-TEST_F(PointwiseGpu, FunctionsAreNearTheExactValue) {
-  check_computed<float>(8);
-  check_computed<double>(8);
-}
 
 }  // namespace
 }  // namespace tilewise::pointwise_gpu_test

@@ -12,13 +12,13 @@ struct PointwiseHost : test::Pointwise {
 };
 
 TEST_F(PointwiseHost, OperatorsRoundEachByItself) {
-  check_rounded<float>();
-  check_rounded<double>();
+  check<float>(rounded());
+  check<double>(rounded());
 }
 TEST_F(PointwiseHost, IntegersSaturate) { check_integers(); }
 TEST_F(PointwiseHost, FunctionsAreThoseOfEvaluate) {
-  check_computed<float>(0);
-  check_computed<double>(0);
+  check<float>(computed());
+  check<double>(computed());
 }
 
 TEST_F(PointwiseHost, EqualEpiloguesHaveEqualTexts) {

@@ -66,6 +66,22 @@ TEST(PredictedMatch, AnotherLayoutServesWhereItsKernelCan) {
   EXPECT_EQ(served(both, problem_of(512, 512, 640)), 2);
 }
 
+// A kernel that was measured with the epilogue and without it is expected to take what it took with
+// it. Where that is longer than another kernel takes, the other one serves.
+TEST(PredictedMatch, RecordsThatHaveTheEpilogueCountFirst) {
+  const Problem bare = problem_of(512, 512, 512);
+  Problem relu = bare;
+  set_epilogue(relu, Epilogue("relu(acc + bias[j])"));
+  const Candidate one = candidate(bare), other = with(one, "GROUP_M", 1);
+  const Resolver resolver({winner_by_model(1, bare, one, 1.1), winner_by_model(2, relu, one, 2),
+                           winner_by_model(3, bare, other, 1.5)},
+                          device());
+  Problem asked = problem_of(640, 512, 512);
+  EXPECT_EQ(served(resolver, asked), 1);
+  asked.epilogue = relu.epilogue;
+  EXPECT_EQ(served(resolver, asked), 3);
+}
+
 TEST(PredictedMatch, WithoutACostModelTheNearestOfTheLayoutServes) {
   DeviceInfo silent = device();
   silent.clock_khz = 0;
