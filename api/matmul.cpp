@@ -12,6 +12,7 @@
 
 #include "api/matmul_state.hpp"
 #include "api/said_once.hpp"
+#include "api/shipped_images.hpp"
 #include "api/tuning_program.hpp"
 #include "device/fork.hpp"
 #include "device/machines.hpp"
@@ -151,6 +152,7 @@ MatmulParts parts_for(std::unique_ptr<Device> device, const MatmulOptions& optio
         "defaults; autotune makes one";
     if (options.warn || first_to_say(note)) parts.notes.push_back(std::move(note));
   }
+  if (!target.host) parts.open_images = [target, trust] { return shipped_images(target, trust); };
   // The cache keeps compiled defaults between processes.
   parts.open_cache = [path, trust,
                       mode = options.compile_missing ? OpenMode::read_write : OpenMode::read_only] {

@@ -1,6 +1,5 @@
 #include "api/tuning_program.hpp"
 
-#include <dlfcn.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/shipped_images.hpp"
 #include "db/trust.hpp"
 #include "device/cpu/files.hpp"
 #include "matmul/resolve.hpp"
@@ -34,18 +34,6 @@ using Clock = std::chrono::steady_clock;
 bool is_program(const fs::path& path) {
   std::error_code ignored;
   return fs::is_regular_file(path, ignored) && access(path.c_str(), X_OK) == 0;
-}
-
-/// The folder of the shared library, or of the program that is linked with the static one.
-fs::path own_folder() {
-  Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(&find_autotune), &info) == 0 || !info.dli_fname)
-    return {};
-  // For a program glibc gives argv[0], which may have no folder.
-  const char* const named = info.dli_fname[0] == '/' ? info.dli_fname : "/proc/self/exe";
-  std::error_code ignored;
-  const fs::path file = fs::canonical(named, ignored);
-  return file.parent_path();
 }
 
 /// The folders next to the library, as in PREFIX/lib/libtilewise.so or Debian's

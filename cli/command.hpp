@@ -81,6 +81,7 @@ void add_db(CLI::App& app, Selection& selection);
 void add_db_model(CLI::App& db, Selection& selection);
 void add_export(CLI::App& app, Selection& selection);
 void add_bundle(CLI::App& app, Selection& selection);
+void add_images(CLI::App& app, Selection& selection);
 void add_record(CLI::App& app, Selection& selection);
 void add_import(CLI::App& app, Selection& selection);
 void add_replay(CLI::App& app, Selection& selection);

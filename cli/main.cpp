@@ -17,10 +17,10 @@ namespace tilewise::cli {
 namespace {
 
 constexpr void (*kCommands[])(CLI::App&, Selection&) = {
-    add_tune,       add_cover,   add_query,  add_explain, add_report, add_source,
-    add_devices,    add_compile, add_verify, add_ladder,  add_space,  add_templates,
-    add_db,         add_export,  add_import, add_bundle,  add_replay, add_record,
-    add_completion, add_manual,  add_launch, add_worker,
+    add_tune,    add_cover,      add_query,  add_explain, add_report, add_source,
+    add_devices, add_compile,    add_verify, add_ladder,  add_space,  add_templates,
+    add_db,      add_export,     add_import, add_bundle,  add_images, add_replay,
+    add_record,  add_completion, add_manual, add_launch,  add_worker,
 };
 
 constexpr const char* kDefaultCommand = "tune";

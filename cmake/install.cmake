@@ -21,6 +21,22 @@ endif()
 install(DIRECTORY include/tilewise DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT dev)
 
+# What serves products that were not tuned, without a compiler: the library finds the file in the folder tilewise next to it.
+if(TILEWISE_IMAGES)
+  set(_name tilewise-${tilewise_VERSION}-sm_90a.images)
+  set(_images ${tilewise_BINARY_DIR}/${_name})
+  set(_kinds_of_images)
+  if(TILEWISE_IMAGE_KINDS)
+    set(_kinds_of_images --kinds ${TILEWISE_IMAGE_KINDS})
+  endif()
+  # Images that were compiled before are in the cache of this database.
+  add_custom_command(OUTPUT ${_images} COMMAND autotune images --arch sm_90 ${_kinds_of_images} -o ${_images}
+                     --db ${tilewise_BINARY_DIR}/images.db DEPENDS autotune COMMENT "Compiling ${_name}" USES_TERMINAL VERBATIM)
+  add_custom_target(tilewise_images ALL DEPENDS ${_images})
+  install(FILES ${_images} DESTINATION ${CMAKE_INSTALL_LIBDIR}/tilewise COMPONENT images)
+  install(FILES ${_images} DESTINATION tilewise COMPONENT images_python EXCLUDE_FROM_ALL)
+endif()
+
 configure_package_config_file(cmake/tilewise-config.cmake.in
                               ${CMAKE_CURRENT_BINARY_DIR}/tilewise-config.cmake
                               INSTALL_DESTINATION ${_package})

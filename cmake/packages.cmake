@@ -1,4 +1,5 @@
-# cpack -G DEB makes three packages: libtilewise0 (the shared library), libtilewise-dev and autotune. Make them of a tree
+# cpack -G DEB makes three packages: libtilewise0 (the shared library), libtilewise-dev and autotune, and with
+# -DTILEWISE_IMAGES=ON tilewise-images. Make them of a tree
 # configured with -DTILEWISE_TESTS=OFF and -DCMAKE_INSTALL_PREFIX=/usr (Debian's folder of libraries, lib/ARCHITECTURE).
 if(NOT PROJECT_IS_TOP_LEVEL)
   return()
@@ -11,11 +12,15 @@ set(CPACK_COMPONENTS_ALL dev autotune)
 if(TILEWISE_SHARED)
   list(PREPEND CPACK_COMPONENTS_ALL runtime)
 endif()
+if(TILEWISE_IMAGES)
+  list(APPEND CPACK_COMPONENTS_ALL images)
+endif()
 set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
 set(CPACK_STRIP_FILES ON)
 
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_COMPRESSION_TYPE xz)  # images repeat one another: a third of gzip's size
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)  # and ldconfig runs after installing
 
@@ -38,6 +43,12 @@ set(CPACK_DEBIAN_AUTOTUNE_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_AUTOTUNE_PACKAGE_SUGGESTS "g++")  # --device host
 set(CPACK_DEBIAN_AUTOTUNE_DESCRIPTION "The tuner. It finds the fastest kernel for a matrix product on this machine's
 GPU and stores it, with every measurement, in a SQLite database.")
+
+set(CPACK_DEBIAN_IMAGES_PACKAGE_NAME tilewise-images)
+set(CPACK_DEBIAN_IMAGES_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_IMAGES_PACKAGE_ENHANCES ${CPACK_DEBIAN_RUNTIME_PACKAGE_NAME})
+set(CPACK_DEBIAN_IMAGES_DESCRIPTION "Compiled kernels for products that were not tuned, on GPUs of compute
+capability 9.0. With it their first call needs no compiler.")
 
 # The licence of each package, where Debian has it; a plain `cmake --install` leaves these out.
 foreach(component ${CPACK_COMPONENTS_ALL})

@@ -12,6 +12,7 @@
 #include "templates/cost_model.hpp"
 #include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
+#include "tilewise/version.hpp"
 #include "vocabulary/problem_text.hpp"
 
 namespace tilewise {
@@ -123,6 +124,20 @@ std::vector<Record> scaled_records(const DeviceInfo& device,
 }
 
 }  // namespace
+
+std::vector<std::string> portfolio_gpus(const Target& target) {
+  std::vector<std::string> keys;
+  for (int i = 0; i < kEmbeddedPortfolioCount; ++i) {
+    const std::vector<Record> records = records_of(kEmbeddedPortfolios[i].text);
+    if (!records.empty() && nominal_from_key(records.front().gpu).target == target)
+      keys.push_back(records.front().gpu);
+  }
+  return keys;
+}
+
+std::string portfolio_images_name(const Target& target) {
+  return "tilewise-" + std::string(version_text()) + "-" + to_string(target) + ".images";
+}
 
 std::vector<Record> portfolio_for(const DeviceInfo& device) {
   if (device.target.host) return {};

@@ -28,6 +28,13 @@ std::vector<Record> portfolios_of_capability(const DeviceInfo& device);
 /// the other 16-bit float; none for a GPU that was not measured.
 std::optional<Corrections> portfolio_corrections(const Problem& problem, const DeviceInfo& device);
 
+/// The keys of the GPUs of a target's capability that have a portfolio.
+std::vector<std::string> portfolio_gpus(const Target& target);
+
+/// "tilewise-0.1.0-sm_90a.images": the file of the portfolios' images for a target, which only this
+/// version of the library reads.
+std::string portfolio_images_name(const Target& target);
+
 /// The contents of a portfolio's file.
 struct Portfolio {
   std::vector<Record> records;  ///< records of one GPU

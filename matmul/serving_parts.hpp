@@ -20,8 +20,9 @@ struct ServingParts {
   std::optional<Database> database;     ///< winners and their images
   std::optional<Database> bundle = {};  ///< further winners and images
   /// Each is called at most once, when the database has no image of a kernel.
-  std::function<std::unique_ptr<ImageCache>()> open_cache;   ///< may be empty
-  std::function<std::unique_ptr<Compiler>()> load_compiler;  ///< may be empty, may throw Error
+  std::function<std::optional<Database>()> open_images = {};  ///< that ship; may be empty
+  std::function<std::unique_ptr<ImageCache>()> open_cache;    ///< may be empty
+  std::function<std::unique_ptr<Compiler>()> load_compiler;   ///< may be empty, may throw Error
   bool compile_missing = true;
   /// Returns the portfolio of a device, for problems that no stored record serves. Called at most
   /// once; may be empty.

@@ -15,6 +15,7 @@ Stores::Stores(ServingParts& parts, const DeviceInfo& device, Warnings& warnings
       database_(std::move(parts.database)),
       bundle_(std::move(parts.bundle)),
       compile_missing_(parts.compile_missing),
+      open_images_(std::move(parts.open_images)),
       open_cache_(std::move(parts.open_cache)),
       load_compiler_(std::move(parts.load_compiler)) {
   if (!bundle_) return;
@@ -23,6 +24,13 @@ Stores::Stores(ServingParts& parts, const DeviceInfo& device, Warnings& warnings
   if (std::find(known.begin(), known.end(), gpu) != known.end()) return;
   warnings.once("the bundle " + bundle_->path().string() + " has nothing for " + gpu +
                 "; it has: " + (known.empty() ? "nothing" : join(known)));
+}
+
+Database* Stores::images() {
+  images_once_.call([this] {
+    if (open_images_) images_ = open_images_();
+  });
+  return images_ ? &*images_ : nullptr;
 }
 
 ImageCache* Stores::cache() {
@@ -59,9 +67,10 @@ std::optional<Image> Stores::stored_image(const KernelSpec& kernel,
     if (warnings.size() > known)
       write([&](Database& database) { database.image(kernel, target, launch_revision); });
   }
-  if (bundle_) {
-    auto found = ImageStore(&*bundle_, nullptr, nullptr).stored(kernel, target, launch_revision);
-    for (const std::string& warning : bundle_->warnings()) warnings_.once(warning);
+  for (Database* const from : {bundle_ ? &*bundle_ : nullptr, images()}) {
+    if (!from) continue;
+    auto found = ImageStore(from, nullptr, nullptr).stored(kernel, target, launch_revision);
+    for (const std::string& warning : from->warnings()) warnings_.once(warning);
     if (found) return found;
   }
   if (!cache()) return std::nullopt;

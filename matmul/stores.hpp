@@ -19,7 +19,7 @@ namespace tilewise {
 /// first used. Thread-safe.
 class Stores {
  public:
-  /// Takes database, bundle, open_cache and load_compiler of `parts`.
+  /// Takes database, bundle, open_images, open_cache and load_compiler of `parts`.
   Stores(ServingParts& parts, const DeviceInfo& device, Warnings& warnings);
 
   std::optional<Database>& database() { return database_; }
@@ -30,8 +30,8 @@ class Stores {
   /// Why compiler() is null.
   const std::string& no_compiler() const { return no_compiler_; }
 
-  /// An image from the database, the bundle or the cache. Damage is reported once and marked in the
-  /// database.
+  /// An image from the database, the bundle, the images that ship, or the cache. Damage is reported
+  /// once and marked in the database.
   std::optional<Image> stored_image(const KernelSpec& kernel, const std::string& launch_revision);
   /// Changes the database, through a second connection if it is open read-only. Returns "" or the
   /// failure; "" without a database.
@@ -40,11 +40,15 @@ class Stores {
  private:
   const DeviceInfo& device_;
   Warnings& warnings_;
-  std::optional<Database> database_, bundle_;
+  /// Null if there are none.
+  Database* images();
+
+  std::optional<Database> database_, bundle_, images_;
   const bool compile_missing_;
+  std::function<std::optional<Database>()> open_images_;
   std::function<std::unique_ptr<ImageCache>()> open_cache_;
   std::function<std::unique_ptr<Compiler>()> load_compiler_;
-  Once cache_once_, compiler_once_;
+  Once images_once_, cache_once_, compiler_once_;
   std::unique_ptr<ImageCache> cache_;
   std::unique_ptr<Compiler> compiler_;
   std::string no_compiler_;

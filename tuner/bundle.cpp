@@ -1,6 +1,10 @@
 #include "tuner/bundle.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <map>
+#include <mutex>
+#include <random>
 #include <set>
 #include <utility>
 
@@ -14,6 +18,8 @@
 #include "tilewise/error.hpp"
 #include "tuner/search/search_memory.hpp"
 #include "vocabulary/problem_text.hpp"
+#include "vocabulary/rounding.hpp"
+#include "vocabulary/thread_pool.hpp"
 
 namespace tilewise {
 namespace {
@@ -162,6 +168,46 @@ class Unfinished {
   std::filesystem::path path_;
 };
 
+/// Of products of one kind and layout on one GPU that has measured nothing.
+std::set<PortfolioKernel> kernels_that_serve(const std::string& gpu, const ProductKind& kind,
+                                             Layout layout, int products) {
+  const DeviceInfo device = nominal_from_key(gpu);
+  const Resolver none({}, device),
+      portfolio({}, device, "", portfolio_for(device),
+                [&](const Problem&of) { return portfolio_corrections(of, device); });
+  std::mt19937_64 random(1);
+  const auto size = [&](double most) {
+    std::uniform_real_distribution<double> logarithm(0, std::log(most));
+    return static_cast<std::int64_t>(std::exp(logarithm(random)));
+  };
+  std::set<PortfolioKernel> found;
+  for (int i = 0; i < products; ++i) {
+    std::int64_t m = size(16384), n = size(65536), k = size(16384);
+    const bool aligned = i % 4 < 2, batch = i % 4 == 1;
+    if (aligned) n = round_up(n, std::int64_t{64}), k = round_up(k, std::int64_t{64});
+    if (aligned && a_transposed(layout)) m = round_up(m, std::int64_t{16});
+    const Problem problem =
+        typed_problem(layout, m, n, k, kind.a, kind.c, kind.math, batch ? 1 + size(64) : 1);
+    try {
+      const Resolution served = resolve_with_portfolio(
+          none, [&] { return &portfolio; }, problem);
+      for (const auto& [kernel, need] : kernel_needs(plan_of(served.candidate, problem, device)))
+        found.insert({kernel, launch_revision(find_template(served.candidate.kernel_template))});
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::unsupported) throw;
+      return found;  // not a kind of this GPU
+    }
+  }
+  return found;
+}
+
+void finish(const Unfinished& unfinished, const std::filesystem::path& path) {
+  seal(unfinished.path());
+  std::error_code error;
+  std::filesystem::rename(unfinished.path(), path, error);
+  if (error) throw Error(ErrorKind::io, "cannot write '" + path.string() + "': " + error.message());
+}
+
 }  // namespace
 
 BundleResult write_bundle(const Database& from, const ImageStore& images,
@@ -181,10 +227,68 @@ BundleResult write_bundle(const Database& from, const ImageStore& images,
     for (const std::string& gpu : options.gpus)
       Bundling(from, images, to, gpu, result).add(options.problems, options.other_sizes);
   }
-  seal(unfinished.path());
-  std::error_code error;
-  std::filesystem::rename(unfinished.path(), path, error);
-  if (error) throw Error(ErrorKind::io, "cannot write '" + path.string() + "': " + error.message());
+  finish(unfinished, path);
+  result.bytes = std::filesystem::file_size(path);
+  return result;
+}
+
+std::vector<PortfolioKernel> portfolio_kernels(const Target& target,
+                                               const std::vector<std::string>& kinds,
+                                               int products) {
+  struct Part {
+    std::string gpu;
+    const ProductKind* kind;
+    Layout layout;
+  };
+  std::vector<Part> parts;
+  for (const std::string& gpu : portfolio_gpus(target))
+    for (const ProductKind& kind : product_kinds())
+      for (const Layout layout : {Layout::nn, Layout::nt, Layout::tn, Layout::tt})
+        if (kinds.empty() || std::find(kinds.begin(), kinds.end(), kind_name(kind)) != kinds.end())
+          parts.push_back({gpu, &kind, layout});
+  std::set<PortfolioKernel> found;
+  std::mutex mutex;
+  parallel_for(std::ssize(parts), 0, [&](std::int64_t index, int) {
+    const Part& part = parts[static_cast<std::size_t>(index)];
+    const std::set<PortfolioKernel> some =
+        kernels_that_serve(part.gpu, *part.kind, part.layout, products);
+    const std::lock_guard lock(mutex);
+    found.insert(some.begin(), some.end());
+  });
+  return {found.begin(), found.end()};
+}
+
+PortfolioImages write_portfolio_images(const ImageStore& images, const Target& target,
+                                       const std::vector<PortfolioKernel>& kernels,
+                                       const std::filesystem::path& path, int threads,
+                                       const std::function<bool(std::size_t)>& done) {
+  PortfolioImages result;
+  const Unfinished unfinished(path.string() + ".part");
+  bool stopped = false;
+  {
+    Database to = Database::open(unfinished.path());
+    std::mutex mutex;
+    std::size_t finished = 0;
+    parallel_for(std::ssize(kernels), threads, [&](std::int64_t index, int) {
+      {
+        const std::lock_guard lock(mutex);
+        if (stopped) return;
+      }
+      const PortfolioKernel& one = kernels[static_cast<std::size_t>(index)];
+      const ImageStore::Made made = images.make(one.kernel, target, one.launch_revision);
+      const std::lock_guard lock(mutex);
+      if (made.image) {
+        to.put_image(*made.image);
+        ++result.images;
+        result.compiled += made.compiled;
+      } else {
+        result.failed.push_back(to_string(one.kernel) + ": " + made.log);
+      }
+      stopped = !done(++finished) || stopped;
+    });
+  }
+  if (stopped) return result;
+  finish(unfinished, path);
   result.bytes = std::filesystem::file_size(path);
   return result;
 }

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -41,5 +42,33 @@ struct BundleOptions {
 /// and Error(invalid_argument) without a GPU or a problem, or where `path` is the database itself.
 BundleResult write_bundle(const Database& from, const ImageStore& images,
                           const BundleOptions& options, const std::filesystem::path& path);
+
+/// A kernel that a portfolio serves with.
+struct PortfolioKernel {
+  KernelSpec kernel;
+  std::string launch_revision;
+  auto operator<=>(const PortfolioKernel&) const = default;
+};
+/// The kernels that serve where nothing is stored, each once, on the GPUs of a target's capability
+/// that have a portfolio: of random products of each layout and of the kinds of kind_name() (empty:
+/// all). A quarter of them is aligned, a quarter are batches, and a half has any sizes. `products`:
+/// of each layout and kind.
+std::vector<PortfolioKernel> portfolio_kernels(const Target& target,
+                                               const std::vector<std::string>& kinds = {},
+                                               int products = 3000);
+
+struct PortfolioImages {
+  std::size_t images = 0, compiled = 0;
+  std::vector<std::string> failed;  ///< kernels that do not compile, with the compiler's log
+  std::uintmax_t bytes = 0;
+};
+/// Writes the images of these kernels to `path`, which replaces an existing file: a database
+/// without records, which the library finds next to it (api/shipped_images.hpp). Compiles on
+/// `threads` threads (0: all cores). `done` is called after each kernel, by one thread at a time;
+/// where it returns false, nothing is written. A failure leaves an existing file unchanged.
+PortfolioImages write_portfolio_images(const ImageStore& images, const Target& target,
+                                       const std::vector<PortfolioKernel>& kernels,
+                                       const std::filesystem::path& path, int threads,
+                                       const std::function<bool(std::size_t)>& done);
 
 }  // namespace tilewise

@@ -19,6 +19,14 @@ from tilewise import programs
 assert pathlib.Path(tilewise.__file__).is_relative_to(pathlib.Path.cwd()), tilewise.__file__
 assert pathlib.Path(programs.program()).is_relative_to(pathlib.Path.cwd()), programs.program()
 CODE
+# The images, of one kind of products.
+CMAKE_ARGS="$* -DTILEWISE_IMAGE_KINDS=f32x3" "$scratch/venv/bin/python" -m pip install --disable-pip-version-check -q "$tree/python/images"
+"$scratch/venv/bin/python" - <<'CODE'
+import pathlib
+import tilewise
+(images,) = pathlib.Path(tilewise.__file__).parent.glob("*.images")
+assert images.stat().st_size > 100_000
+CODE
 "$scratch/venv/bin/python" -m pytest -q -p no:cacheprovider "$tree/tests/python"
 "$scratch/venv/bin/python" -m pip install --disable-pip-version-check -q torch jax distributed nbformat nbclient ipykernel
 "$scratch/venv/bin/python" -m pytest -q -p no:cacheprovider "$tree/tests/python"

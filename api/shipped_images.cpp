@@ -1,0 +1,30 @@
+#include "api/shipped_images.hpp"
+
+#include <dlfcn.h>
+
+#include "matmul/portfolio.hpp"
+
+namespace tilewise {
+
+namespace fs = std::filesystem;
+
+fs::path own_folder() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&own_folder), &info) == 0 || !info.dli_fname) return {};
+  // For a program glibc gives argv[0], which may have no folder.
+  const char* const named = info.dli_fname[0] == '/' ? info.dli_fname : "/proc/self/exe";
+  std::error_code ignored;
+  const fs::path file = fs::canonical(named, ignored);
+  return file.parent_path();
+}
+
+std::optional<Database> shipped_images(const Target& target, Trust trust) {
+  const fs::path own = own_folder();
+  if (own.empty()) return std::nullopt;
+  for (const fs::path& folder : {own, own / "tilewise"})
+    if (auto found = Database::open_if_any(folder / portfolio_images_name(target), trust))
+      return found;
+  return std::nullopt;
+}
+
+}  // namespace tilewise
