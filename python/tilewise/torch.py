@@ -33,7 +33,7 @@ from .epilogues import trace as _trace
 
 __all__ = [
     "matmul", "linear", "mlp", "Linear", "swap_linear", "pack_weights", "unpack_weights", "on_cpu", "batch_invariant",
-    "grouped_mm", "enable_batch_invariant", "disable_batch_invariant", "is_batch_invariant",
+    "grouped_mm", "scaled_mm", "enable_batch_invariant", "disable_batch_invariant", "is_batch_invariant",
 ]
 
 _cpu = "torch"
@@ -754,3 +754,6 @@ def swap_linear(model: torch.nn.Module, math: str = "strict",
             module.math = math
             count += 1
     return count
+
+
+from ._scaled import scaled_mm  # noqa: E402: it needs this module

@@ -1,0 +1,93 @@
+"""tilewise.torch.scaled_mm: the meaning of torch._scaled_mm. Skipped without PyTorch."""
+import pytest
+
+torch = pytest.importorskip("torch")
+import tilewise
+import tilewise.torch
+
+pytestmark = pytest.mark.filterwarnings("ignore:tilewise")
+scaled_mm = tilewise.torch.scaled_mm
+
+
+def numbers(*shape, device="cpu", seed=1, kind=torch.float8_e4m3fn):
+    generator = torch.Generator().manual_seed(seed)
+    return (torch.randint(-8, 9, shape, generator=generator) / 4).to(kind).to(device)
+
+
+def scales(*shape, device="cpu", seed=1):
+    """Powers of two: products with them are exact."""
+    return 2.0 ** torch.randint(-3, 4, shape, generator=torch.Generator().manual_seed(seed)).to(device)
+
+
+@pytest.mark.parametrize("kind", [torch.float8_e4m3fn, torch.float8_e5m2])
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("by", ["tensor", "row and column", "row"])
+def test_scales(device, kind, fast, by):
+    a, b = numbers(32, 64, device=device, kind=kind), numbers(48, 64, device=device, seed=2, kind=kind).t()
+    scale_a = scales(device=device) if by == "tensor" else scales(32, 1, device=device)
+    scale_b = scales(1, 48, device=device, seed=2) if by == "row and column" else scales(1, device=device, seed=2)
+    bias = scales(48, device=device, seed=3).bfloat16()
+    exact = (a.float() * scale_a) @ (b.float() * scale_b)
+    for dtype in (torch.bfloat16, torch.float16, torch.float32):
+        assert torch.equal(scaled_mm(a, b, scale_a, scale_b, out_dtype=dtype, use_fast_accum=fast), exact.to(dtype))
+    found = scaled_mm(a, b, scale_a, scale_b, bias, out_dtype=torch.bfloat16, use_fast_accum=fast)
+    assert torch.equal(found, (exact + bias.float()).bfloat16())
+    # Stored by rows, too, and powers of two as their exponents.
+    assert torch.equal(scaled_mm(a, b.contiguous(), scale_a, scale_b, bias, out_dtype=torch.bfloat16, use_fast_accum=fast), found)
+
+
+def test_a_result_of_8_bits_is_scaled_and_saturates(device):
+    a, b, one = numbers(32, 64, device=device), numbers(16, 64, device=device, seed=2).t(), torch.ones(1, device=device)
+    exact = a.float() @ b.float()
+    assert scaled_mm(a, b, one, one).dtype == torch.float8_e4m3fn
+    for factor in (0.5, 1000.0):
+        found = scaled_mm(a, b, one, one, scale_result=torch.tensor(factor, device=device))
+        assert torch.equal(found.float(), (exact * factor).clamp(-448, 448).to(torch.float8_e4m3fn).float())
+
+
+def test_exponents_are_scales(device):
+    if not hasattr(torch, "float8_e8m0fnu"):
+        pytest.skip("a PyTorch without them")
+    a, b = numbers(8, 16, device=device), numbers(16, 16, device=device, seed=2).t()
+    of_a, of_b = scales(8, 1, device=device), scales(1, 16, device=device, seed=2)
+    wanted = scaled_mm(a, b, of_a, of_b, out_dtype=torch.float32)
+    assert torch.equal(scaled_mm(a, b, of_a.to(torch.float8_e8m0fnu), of_b.to(torch.float8_e8m0fnu), out_dtype=torch.float32), wanted)
+
+
+def test_as_pytorch():
+    a, b, one = numbers(16, 32), numbers(16, 32, seed=2).t(), torch.ones(())
+    scale = torch.tensor(0.3)
+    try:
+        wanted = torch._scaled_mm(a, b, scale, one, out_dtype=torch.bfloat16)
+    except (RuntimeError, NotImplementedError):
+        pytest.skip("this PyTorch has none on the CPU")
+    assert torch.equal(scaled_mm(a, b, scale, one, out_dtype=torch.bfloat16), wanted)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch's own needs a GPU")
+@pytest.mark.parametrize("rows", [False, True])
+def test_as_pytorch_on_a_gpu(rows):
+    a, b = numbers(64, 128, device="cuda"), numbers(256, 128, device="cuda", seed=2).t()
+    of_a = torch.rand((64, 1) if rows else (), device="cuda") + 0.5
+    of_b = torch.rand((1, 256) if rows else (), device="cuda") + 0.5
+    wanted = torch._scaled_mm(a, b, of_a, of_b, out_dtype=torch.bfloat16)
+    torch.testing.assert_close(scaled_mm(a, b, of_a, of_b, out_dtype=torch.bfloat16), wanted, rtol=8e-3, atol=1e-3)
+
+
+def test_compiled(device):
+    a, b, one = numbers(16, 32, device=device), numbers(16, 32, device=device, seed=2).t(), torch.ones((), device=device)
+    compiled = torch.compile(lambda x, y: scaled_mm(x, y, one, one, out_dtype=torch.bfloat16) * 2, fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(a, b), scaled_mm(a, b, one, one, out_dtype=torch.bfloat16) * 2)
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (lambda a, b, one: (a, b, torch.ones(3), one), "scale_a has the shape .3,.; it has one element, or the shape .8, 1"),
+    (lambda a, b, one: (a, b, one, torch.ones(16, 1)), "scale_b has the shape"),
+    (lambda a, b, one: (a, b, one, one, torch.ones(8)), "bias has the shape"),
+    (lambda a, b, one: (a, b, one, one, None, torch.ones(2)), "scale_result has the shape"),
+    (lambda a, b, one: (a.float(), b, one, one), "one 8-bit float"),
+    (lambda a, b, one: (a, b.t(), one, one), "takes .m, k. and .k, n.")])
+def test_bad_arguments_are_refused(arguments, words):
+    a, b = numbers(8, 16), numbers(16, 12, seed=2)
+    with pytest.raises(ValueError, match=words):
+        scaled_mm(*arguments(a, b, torch.ones(())))
