@@ -28,7 +28,11 @@ Stores::Stores(ServingParts& parts, const DeviceInfo& device, Warnings& warnings
 
 Database* Stores::images() {
   images_once_.call([this] {
-    if (open_images_) images_ = open_images_();
+    try {
+      if (open_images_) images_ = open_images_();
+    } catch (const Error& error) {
+      warnings_.once(std::string("the images that ship are not used: ") + error.what());
+    }
   });
   return images_ ? &*images_ : nullptr;
 }
