@@ -50,6 +50,8 @@ int run(const ImagesCommand& options, const Output& output) {
   const Target target = best_target(parse_target(options.arch));
   const std::string file = options.file.empty() ? portfolio_images_name(target) : options.file;
   check_writable("images", file);
+  Progress progress(output);
+  progress.show("choosing the kernels");
   const std::vector<PortfolioKernel> kernels = portfolio_kernels(target, options.kinds);
   if (kernels.empty())
     throw Error(ErrorKind::not_found, "no portfolio of " + to_string(target) +
@@ -61,14 +63,17 @@ int run(const ImagesCommand& options, const Output& output) {
   const auto cache = open_image_cache(path, database);
   const ImageStore images(nullptr, cache.get(), compiler.get());
   catch_interrupts();
-  Progress progress(output);
   const PortfolioImages made =
       write_portfolio_images(images, target, kernels, file, options.jobs, [&](std::size_t done) {
         progress.show(std::to_string(done) + " of " + std::to_string(kernels.size()) + " kernels");
         return !interrupted();
       });
   progress.clear();
-  if (interrupted()) return kInterrupted;
+  if (interrupted()) {
+    warn("interrupted: " + file + " is not written; the next run goes on from " +
+         counted(made.images, "image") + " in the cache");
+    return kInterrupted;
+  }
   for (const std::string& failed : made.failed) warn("does not compile: " + failed);
   if (output.json)
     print_document(Json{{"file", file},
