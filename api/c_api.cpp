@@ -104,7 +104,8 @@ constexpr bool same(C ours, Enum theirs) {
 static_assert(same(TILEWISE_NT, Layout::nt) && same(TILEWISE_TT, Layout::tt));
 static_assert(same(TILEWISE_F64, DType::f64) && same(TILEWISE_BF16, DType::bf16) &&
               same(TILEWISE_I32, DType::i32) && same(TILEWISE_E5M2, DType::e5m2));
-static_assert(same(TILEWISE_TF32, MathMode::tf32) && same(TILEWISE_FAST, MathMode::fast));
+static_assert(same(TILEWISE_TF32, MathMode::tf32) && same(TILEWISE_FAST, MathMode::fast) &&
+              same(TILEWISE_EMULATED, MathMode::emulated));
 static_assert(same(TILEWISE_RECORD, OnMiss::record) && same(TILEWISE_TUNE_ON_MISS, OnMiss::tune));
 
 Layout layout_of(tilewise_layout layout) {

@@ -32,6 +32,7 @@ Settings settings_of_environment() {
   settings.predict = environment_variable("TILEWISE_DROP_IN_PREDICT") == "1";
   settings.always = environment_variable("TILEWISE_DROP_IN_ALWAYS") == "1";
   settings.invariant = environment_variable("TILEWISE_DROP_IN_INVARIANT") == "1";
+  settings.emulate = environment_variable("TILEWISE_DROP_IN_EMULATE") == "1";
   settings.report = environment_variable("TILEWISE_DROP_IN_REPORT");
   settings.record = environment_variable("TILEWISE_DROP_IN_RECORD");
   settings.device = environment_variable("TILEWISE_DROP_IN_DEVICE");
@@ -144,6 +145,8 @@ DropIn::Outcome DropIn::consider(const Gemm& gemm, Circumstances& circumstances)
   Product product;
   if (const Why why = product_of(gemm, circumstances.math, product); why != Why::none)
     return not_answered(why);
+  if (settings_.emulate && product.problem.a.type == DType::f64)
+    product.problem.math = MathMode::emulated;
   if (refuses()) set_invariant(product.problem);
   const auto pass = [&](Why why) { return not_answered(why, &product.problem); };
   const int device = current_device();

@@ -362,7 +362,7 @@ std::vector<BoundLaunch> Executable::bind(const Call& call, void* workspace) con
 }
 
 /// Writes a step's whole argument struct. If A and B are not read, k is 0 and their tensor maps
-/// stay zero.
+/// stay zero, as those of matrices without elements do.
 void Executable::fill(const Step& step, const Call& call, const Memory& memory,
                       std::byte* arguments) const {
   std::copy(step.arguments.begin(), step.arguments.end(), arguments);
@@ -424,7 +424,8 @@ void Executable::fill_field(const Patch& patch, const Call& call, const Memory& 
     case Kind::tensor_map: {
       const TensorMapRecipe& recipe = plan_.tensor_maps[static_cast<std::size_t>(patch.value)];
       const bool of_epilogue = recipe.base.kind == Kind::operand;
-      if (memory.zero && recipe.base.kind != Kind::c && !of_epilogue) return;
+      if (memory.zero && (recipe.base.kind == Kind::a || recipe.base.kind == Kind::b)) return;
+      if (std::count(recipe.dims.begin(), recipe.dims.end(), 0) > 0) return;
       const void* base = base_address(recipe.base, call, memory);
       const std::int64_t row = stride_elements(recipe.stride, call),
                          batch = stride_elements(recipe.batch_stride, call);

@@ -18,13 +18,15 @@ struct ModeResolution {
 };
 
 // The order of modes without measurements, fastest first.
-constexpr MathMode kLikely[] = {MathMode::tf32, MathMode::f32x3, MathMode::fast, MathMode::strict};
+constexpr MathMode kLikely[] = {MathMode::tf32, MathMode::f32x3, MathMode::fast, MathMode::strict,
+                                MathMode::emulated};
 
 std::string number_text(double value) { return in_digits(value, 3); }
 
 /// Whether a mode may be faster than strict: that needs tensor cores of its types.
 bool worth_it(MathMode mode, const DeviceInfo& device) {
   if (mode == MathMode::strict) return true;
+  if (mode == MathMode::emulated) return has(device.features, Feature::wgmma);
   return has(device.features, mode == MathMode::fast ? Feature::mma_fp8 : Feature::mma_tf32);
 }
 

@@ -71,9 +71,9 @@ std::string_view shipped_text(const std::string& gpu) {
   return {};
 }
 
-/// The same product of the other 16-bit float; none of other types. The kernels of both take equal
-/// times.
-std::optional<Problem> of_other_float(const Problem& problem) {
+/// The problem that a record serves besides its own: of 16-bit floats the same product of the other
+/// one, of f64 the emulated product. The kernels of both take equal times.
+std::optional<Problem> of_other_kind(const Problem& problem) {
   const auto other = [](DType type) {
     if (type == DType::f16) return DType::bf16;
     return type == DType::bf16 ? DType::f16 : type;
@@ -81,11 +81,12 @@ std::optional<Problem> of_other_float(const Problem& problem) {
   Problem of_other = problem;
   for (Operand* operand : {&of_other.a, &of_other.b, &of_other.c})
     operand->type = other(operand->type);
+  if (problem.a.type == DType::f64) of_other.math = MathMode::emulated;
   if (of_other == problem || !product_kind(of_other)) return std::nullopt;
   return of_other;
 }
 
-/// The records of a portfolio, and those of 16-bit floats once more for the other 16-bit float.
+/// The records of a portfolio, and once more those that serve another kind of product.
 std::vector<Record> records_of(std::string_view text) {
   const std::size_t end = text.rfind(kThenCorrections);
   std::vector<Record> records =
@@ -100,7 +101,7 @@ std::vector<Record> records_of(std::string_view text) {
                        });
   };
   for (std::size_t i = 0; i < own; ++i)
-    if (const std::optional<Problem> other = of_other_float(records[i].problem);
+    if (const std::optional<Problem> other = of_other_kind(records[i].problem);
         other && !has(*other, records[i].candidate)) {
       records.push_back(records[i]);
       records.back().problem = *other;
@@ -166,7 +167,7 @@ std::optional<Corrections> portfolio_corrections(const Problem& problem, const D
   const std::size_t place = text.rfind(kThenCorrections);
   if (place == std::string_view::npos) return std::nullopt;
   const Json json = Json::parse("{" + std::string(text.substr(place + 1)));
-  for (const std::optional<Problem>& kind : {std::optional(problem), of_other_float(problem)}) {
+  for (const std::optional<Problem>& kind : {std::optional(problem), of_other_kind(problem)}) {
     if (!kind) continue;
     const auto trees = json.at("corrections").find(kind_text(*kind));
     if (trees == json.at("corrections").end()) continue;

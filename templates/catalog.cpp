@@ -136,7 +136,8 @@ bool supports_strict_f32(const Problem& problem, const DeviceInfo&) {
 
 bool supports_any(const Problem& problem, const DeviceInfo&) {
   return has_one_operand_type(problem) &&
-         (problem.math == MathMode::strict || problem.math == MathMode::fast);
+         (problem.math == MathMode::strict || problem.math == MathMode::fast ||
+          problem.math == MathMode::emulated);
 }
 
 }  // namespace tilewise

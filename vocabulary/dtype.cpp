@@ -24,7 +24,7 @@ static_assert(kTypes.size() == kDTypes);
 static_assert(std::all_of(kTypes.begin(), kTypes.end(),
                           [](const DTypeInfo& row) { return row.bits == bits_of(row.type); }));
 
-constexpr std::array<std::string_view, 4> kMathModes{"strict", "tf32", "f32x3", "fast"};
+constexpr std::array<std::string_view, 5> kMathModes{"strict", "tf32", "f32x3", "fast", "emulated"};
 
 constexpr double kTensorSum = 0x1p-23, kFp8Sum = 0x1p-13, kFp8Chunk = 128;
 constexpr auto strict = MathMode::strict;
@@ -36,6 +36,7 @@ constexpr std::array kProducts{
     ProductKind{DType::f32, DType::f32, DType::f32, DType::f32, MathMode::f32x3, kTensorSum,
                 0x3p-22},
     ProductKind{DType::f64, DType::f64, DType::f64, DType::f64, strict, 0x1p-53, 0},
+    ProductKind{DType::f64, DType::f64, DType::f64, DType::f64, MathMode::emulated, 0x1p-53, 0},
     ProductKind{DType::f16, DType::f16, DType::f16, DType::f32, strict, kTensorSum, 0},
     ProductKind{DType::f16, DType::f16, DType::f32, DType::f32, strict, kTensorSum, 0},
     ProductKind{DType::bf16, DType::bf16, DType::bf16, DType::f32, strict, kTensorSum, 0},

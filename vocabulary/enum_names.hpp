@@ -22,7 +22,7 @@ inline constexpr Layout kLast<Layout> = Layout::tt;
 template <>
 inline constexpr DType kLast<DType>{kDTypes - 1};
 template <>
-inline constexpr MathMode kLast<MathMode> = MathMode::fast;
+inline constexpr MathMode kLast<MathMode> = MathMode::emulated;
 template <>
 inline constexpr Grouping kLast<Grouping> = Grouping::depth;
 template <>
@@ -32,7 +32,7 @@ inline constexpr Outcome kLast<Outcome> = Outcome::timeout;
 template <>
 inline constexpr Origin kLast<Origin> = Origin::shipped;
 template <>
-inline constexpr StepRole kLast<StepRole> = StepRole::reduce;
+inline constexpr StepRole kLast<StepRole> = StepRole::native;
 template <>
 inline constexpr Argument::Kind kLast<Argument::Kind> = Argument::Kind::operand_value;
 template <>

@@ -8,8 +8,8 @@
 namespace tilewise {
 namespace {
 
-constexpr std::array<std::string_view, 5> kRoles{"pack_a", "pack_b", "pack_both", "multiply",
-                                                 "reduce"};
+constexpr std::array<std::string_view, 9> kRoles{
+    "pack_a", "pack_b", "pack_both", "multiply", "reduce", "scale", "split", "certify", "native"};
 
 // In the order of Argument::Kind.
 constexpr std::array<std::string_view, 24> kKinds{"a",

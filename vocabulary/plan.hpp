@@ -35,7 +35,21 @@ std::string to_string(const KernelSpec& kernel);
 
 /// A step's purpose, with its operand. A packed operand can be kept between calls, and pack steps
 /// are skipped when alpha or k is 0.
-enum class StepRole : std::uint8_t { pack_a, pack_b, pack_both, multiply, reduce };
+///
+/// Of an emulated product: `scale` finds the units of rows and columns, `split` makes integers of
+/// their elements, `certify` bounds the error, and `native` is the product that runs where the
+/// bound is not met.
+enum class StepRole : std::uint8_t {
+  pack_a,
+  pack_b,
+  pack_both,
+  multiply,
+  reduce,
+  scale,
+  split,
+  certify,
+  native
+};
 std::string_view to_string(StepRole role);
 
 /// One field of the argument struct that a kernel takes by value. Fields are in order with natural

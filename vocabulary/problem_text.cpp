@@ -60,7 +60,8 @@ std::string alignment_text(const Alignment& alignment) {
 std::string kind_name(const ProductKind& kind) {
   const bool of_f32 = kind.math == MathMode::tf32 || kind.math == MathMode::f32x3;
   std::string name(of_f32 ? to_string(kind.math) : to_string(kind.a));
-  if (kind.math == MathMode::fast) name += "-fast";
+  if (kind.math == MathMode::fast || kind.math == MathMode::emulated)
+    name += "-" + std::string(to_string(kind.math));
   if (kind.c != default_result(kind.a)) name += ":" + std::string(to_string(kind.c));
   return name;
 }

@@ -33,7 +33,11 @@ inline constexpr std::size_t kDTypes = 8;
 ///
 /// `fast`: e4m3 and e5m2 only. The sums over all of k may be the tensor cores' own, which keep
 /// about 14 bits on Hopper. With `strict`, sums of 128 products are added in f32.
-enum class MathMode : std::uint8_t { strict, tf32, f32x3, fast };
+///
+/// `emulated`: f64 only. A product may be computed by 8-bit integers, where each element's error is
+/// at most sqrt(k) 2^-53 |A| |B| + 2^-53 |C|, which the GPU checks in every call; else it is that
+/// of `strict` (docs/emulation.md).
+enum class MathMode : std::uint8_t { strict, tf32, f32x3, fast, emulated };
 
 /// One row of the table of types, dtypes().
 struct DTypeInfo {

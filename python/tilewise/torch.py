@@ -545,7 +545,7 @@ def matmul(a: Tensor, b: Tensor, math: str = "strict", *, epilogue: Optional[str
     """a @ b for tensors of two dimensions or more, (..., m, k) and (..., k, n), of one type; differentiable.
 
     Leading dimensions are broadcast. math: for float32 "strict", "tf32" or "f32x3"; for 8-bit floats "strict" or
-    "fast". int8 gives int32, 8-bit floats give float32. Raises tilewise.Error as tilewise.matmul() does.
+    "fast"; for float64 "strict" or "emulated". int8 gives int32, 8-bit floats give float32. Raises tilewise.Error as tilewise.matmul() does.
 
     epilogue: what becomes of the sums, for two matrices and a result of floats: a text (docs/epilogues.md) or a function
     (tilewise.epilogues), with its operands by name. With further results ("aux[i,j] = x", a dictionary of the function) the

@@ -4,7 +4,7 @@
 /// The catalog: a row for each kernel family. The folder families/NAME/ has the kernel NAME.cu and
 /// the function NAME_template(), which returns the family's descriptor.
 #define TILEWISE_FAMILIES(ROW) \
-  ROW(wgmma) ROW(mma) ROW(small) ROW(simt) ROW(skinny) ROW(tiled) ROW(naive)
+  ROW(wgmma) ROW(mma) ROW(residues) ROW(small) ROW(simt) ROW(skinny) ROW(tiled) ROW(naive)
 
 namespace tilewise {
 
@@ -17,7 +17,8 @@ TILEWISE_FAMILIES(TILEWISE_DECLARE)
 bool has_one_operand_type(const Problem& problem);
 /// f32 in, f32 out, strict, any batch.
 bool supports_strict_f32(const Problem& problem, const DeviceInfo& device);
-/// Every kind of product with strict math, any batch: it runs on the ordinary units of any GPU.
+/// Every kind of product with strict math, and those of other modes that strict math serves; any
+/// batch: it runs on the ordinary units of any GPU.
 bool supports_any(const Problem& problem, const DeviceInfo& device);
 
 }  // namespace tilewise

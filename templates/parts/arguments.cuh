@@ -3,6 +3,7 @@
 // 1: `a` is an array of pointers to them instead. GROUPED: the products have different numbers of rows, which only the
 // device knows (parts/groups.cuh).
 #pragma once
+#include "parts/moduli.cuh"
 #include "parts/pointwise.cuh"
 #include "words/matrix_of.cuh"
 #include "words/types.cuh"
@@ -56,6 +57,9 @@ struct MultiplyArgs {
 #if GROUPED || GROUPED_DEPTH
   const int* group_rows;
   Int64 groups;  // products
+#endif
+#if RESIDUES || CONDITIONAL
+  ModuliArgs moduli;
 #endif
   Sum alpha, beta;
 #if POINTWISE

@@ -7,6 +7,9 @@ struct Scalars {
 #if POINTWISE
   const PointwiseArgs* pointwise;  // null: sums are stored for another step
 #endif
+#if RESIDUES
+  tilewise::residues::Modulus modulus;  // of the product
+#endif
 };
 
 // Arguments: any type with the fields alpha, beta, alpha_device and beta_device, and with POINTWISE `pointwise`.
@@ -37,6 +40,7 @@ enum SumsAre {
 // The only way from sums to results: alpha x sum + beta x c, converted to C's type, as BLAS defines it. alpha = 0 drops
 // the product (even NaN). beta = 0 does not read C; else read_c(old) reads its elements. One test of beta serves all
 // COUNT sums: a test for each makes the code several times as large, and slow to compile.
+// RESIDUES: results are the sums' residues by the product's modulus, without alpha, beta and c.
 // POINTWISE: the epilogue follows. first: the place of element 0, of a type that pointwise_all() takes; offset_of(e): from
 // it to that of element e. It also writes, and therefore leaves out elements that are not stored: those before `begin`,
 // from `end` on, and outside of C.
@@ -44,6 +48,11 @@ template <SumsAre ARE = UNSCALED, int COUNT, class ReadC, class At, class Offset
 DEVICE void apply(const Scalars& s, const Sum (&sums)[COUNT], Result (&results)[COUNT], const ReadC& read_c,
                   [[maybe_unused]] const At& first, [[maybe_unused]] const OffsetOf& offset_of,
                   [[maybe_unused]] int begin = 0, [[maybe_unused]] int end = COUNT) {
+#if RESIDUES
+  UNROLL_ALL
+  for (int e = 0; e < COUNT; ++e) results[e] = residue_of_sum(s.modulus, sums[e]);
+  return;
+#else
   Sum values[COUNT];
   UNROLL_ALL
   for (int e = 0; e < COUNT; ++e)
@@ -58,6 +67,7 @@ DEVICE void apply(const Scalars& s, const Sum (&sums)[COUNT], Result (&results)[
 #endif
   UNROLL_ALL
   for (int e = 0; e < COUNT; ++e) results[e] = Number<RESULT>::narrow(values[e]);
+#endif
 }
 // One element of C.
 DEVICE void blend(const Scalars& s, Sum sum, Result* c, const Place& place) {

@@ -74,7 +74,7 @@ TEST_F(BashCompletion, Values) {
   EXPECT_THAT(offered("autotune completion z"), ElementsAre("zsh"));
   EXPECT_THAT(offered("autotune tune --dtype e"), ElementsAre("e4m3", "e5m2"));
   EXPECT_THAT(offered("autotune query --math ''"),
-              UnorderedElementsAre("strict", "tf32", "f32x3", "fast"));
+              UnorderedElementsAre("strict", "tf32", "f32x3", "fast", "emulated"));
 }
 
 TEST_F(BashCompletion, NothingOfItsOwnWhereAFileIsMeant) {

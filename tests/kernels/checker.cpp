@@ -25,6 +25,8 @@ Problem with_sizes(Problem problem, const Size& size) {
 /// it is small.
 std::vector<Problem> problems_for(const Case& c, const DeviceInfo& device, bool gpu) {
   std::vector<Size> shapes(std::begin(kShapes), std::end(kShapes));
+  // Whose default splits k.
+  if (c.typical.math == MathMode::emulated) shapes.push_back({9, 17, 1100});
   if (gpu) shapes.insert(shapes.end(), {{300, 520, 700}, {33, 17, 4100}});
   const Size own{c.typical.m, c.typical.n, c.typical.k};
   if (std::max({own.m, own.n, own.k}) <= 64) shapes.push_back(own);
@@ -81,6 +83,9 @@ std::vector<Round> rounds_for(const Problem& problem, bool all, bool rounded) {
     rounds.insert(rounds.end(), {{0, 1, 0, Values::fractions_a}, {0, 1, 0, Values::fractions_b}});
   if (values && bare && product_kind(problem)->promoted_every > 0 && problem.k > kPromotedEvery)
     rounds.push_back({0, 1, 0, Values::steep});
+  if (values && bare && problem.math == MathMode::emulated && problem.batch == 1)
+    for (const Values inexact : {Values::alike, Values::spread, Values::opposed, Values::extreme})
+      rounds.push_back({0, 1, 0, inexact});
   if (!all) return rounds;
   const double large = !bare ? 8 : problem.accumulator == DType::i32 ? 0x1p24 : 512;
   if (values) rounds.push_back({0, large, 0, Values::special});

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <sstream>
 
 #include "tests/support/numbers.hpp"
 #include "vocabulary/epilogue.hpp"
@@ -19,6 +20,20 @@ extern "C" void __tsan_write1(void* at);
 
 namespace tilewise::check {
 namespace {
+
+/// Whether the native product ran, by the number of moduli in the workspace of an emulated one.
+bool native_ran(Device& device, const Plan& plan, void* workspace) {
+  const auto step = std::find_if(plan.steps.begin(), plan.steps.end(),
+                                 [](const LaunchStep& s) { return s.role == StepRole::native; });
+  if (step == plan.steps.end()) return true;
+  const auto needed =
+      std::find_if(step->arguments.begin(), step->arguments.end(),
+                   [](const Argument& x) { return x.kind == Argument::Kind::workspace; });
+  std::int32_t count = 0;
+  device.copy_to_host(&count, static_cast<std::byte*>(workspace) + needed->value, sizeof count,
+                      nullptr);
+  return count > (needed + 1)->value;
+}
 
 constexpr std::byte kCanary{0x5a};
 constexpr std::byte kNaNs{0xff};  // NaN in every type that has one
@@ -119,6 +134,68 @@ void Operands::make_steep(Matrix& m, bool k_is_row) const {
     }
 }
 
+/// Numbers of 53 bits. The exponents are those of `Values`.
+void Operands::make_inexact(Matrix& m, bool of_a, std::uint64_t seed) const {
+  std::mt19937_64 generator(seed);
+  const bool k_is_row = of_a ? problem_.a.transposed : !problem_.b.transposed;
+  // A row's exponent is below what integers hold in every second product.
+  const int smallest = seed % 4 < 2 ? -330 : -1060;
+  const auto exponent_of = [&](std::int64_t k, std::int64_t line) {
+    switch (round_.values) {
+      case Values::spread:
+        return static_cast<int>(generator() % 21) - 10;
+      case Values::opposed:
+        return static_cast<int>(k % 2) * (of_a ? 6 : -6);
+      case Values::extreme:
+        return !of_a ? static_cast<int>(line % 3) * 20 : std::array{0, 390, smallest, -3}[line % 4];
+      default:
+        return 0;
+    }
+  };
+  for (std::int64_t i = 0; i < m.rows; ++i)
+    for (std::int64_t c = 0; c < m.columns; ++c) {
+      const std::int64_t k = k_is_row ? i : c, line = k_is_row ? c : i;
+      const double value = double(1 + (generator() >> 11)) * 0x1p-53;
+      const bool zero = round_.values == Values::extreme && of_a && line % 16 == 9;
+      const bool negative = generator() % 2 == 0;
+      const double scaled = zero ? 0 : std::ldexp(value, exponent_of(k, line));
+      test::encode(m.type, negative ? -scaled : scaled, m.at(0, i, c));
+    }
+}
+
+/// Compares with products in more bits than f64 has.
+std::optional<Difference> Operands::inexact_difference(Matrix& got, bool native) {
+  const Problem& p = problem_;
+  const std::vector<double> a = as_numbers(a_, 0, p.a.transposed),
+                            b = as_numbers(b_, 0, p.b.transposed);
+  const auto depth = static_cast<std::size_t>(p.k), n = static_cast<std::size_t>(p.n);
+  if (native && round_.values == Values::alike)
+    return Difference{0, "the native product ran", true};
+  const auto terms = static_cast<long double>(p.k);
+  const long double tau = (native ? terms + 2 : std::sqrt(terms)) * 0x1p-53L;
+  for (std::int64_t i = 0; i < p.m; ++i)
+    for (std::size_t j = 0; j < n; ++j) {
+      long double sum = 0, magnitudes = 0;
+      for (std::size_t k = 0; k < depth; ++k) {
+        const long double product =
+            static_cast<long double>(a[static_cast<std::size_t>(i) * depth + k]) * b[k * n + j];
+        sum += product;
+        magnitudes += std::fabs(product);
+      }
+      const std::int64_t column = static_cast<std::int64_t>(j);
+      const double is = test::decode(got.type, got.at(0, i, column));
+      const long double allowed =
+          (tau * magnitudes + 0x1p-53L * std::fabs(sum)) * (1 + 0x1p-9L) + p.k * 0x1p-1074L;
+      if (std::fabs(is - sum) <= allowed) continue;
+      const std::int64_t byte = got.byte_of(0, i, column);
+      std::ostringstream text;
+      text << element_at(got, "C", 1, byte) << " is " << is << " instead of " << sum << ": off by "
+           << std::fabs(is - sum) / magnitudes << " |A| |B|, allowed is " << tau;
+      return Difference{static_cast<std::size_t>(byte), text.str(), true};
+    }
+  return std::nullopt;
+}
+
 /// f32x3 gets no infinities, because it has its own results for them (docs/measuring.md).
 void Operands::make_special(Matrix& m, std::uint64_t seed) const {
   if (is_integer(m.type) || m.rows == 0 || m.columns == 0) return;
@@ -159,6 +236,10 @@ Operands::Operands(const Problem& problem, const Round& round, std::uint64_t see
   if (round.values == Values::steep) {
     make_steep(a_, problem.a.transposed);
     make_steep(b_, !problem.b.transposed);
+  }
+  if (is_inexact(round.values)) {
+    make_inexact(a_, true, seed + 9);
+    make_inexact(b_, false, seed + 10);
   }
   if (round.values == Values::tagged_k || round.values == Values::tagged_line) tag();
   fill(c_, seed + 2);
@@ -395,20 +476,24 @@ std::optional<Difference> Operands::difference(const Matrix& got, const Matrix& 
 std::optional<Difference> Operands::difference(Device& device, const Executable& executable) {
   Matrix expected = c_, got = c_;
   std::vector<Matrix> results = operands_, found = operands_;
-  multiply_by_definition(expected, results);
+  if (!is_inexact(round_.values)) multiply_by_definition(expected, results);
+  bool native = false;
   {
     const std::lock_guard lock(gpu_mutex());
     const OnDevice on = upload(device);
     const PoisonedGaps poisoned[] = {{on.a.data(), a_, problem_.batch},
                                      {on.b.data(), b_, problem_.batch},
                                      {on.c.data(), c_, problem_.batch}};
-    executable.launch(call(on));
+    const DeviceBuffer workspace(device, executable.plan().workspace_bytes);
+    executable.launch(call(on), workspace.data());
+    if (is_inexact(round_.values)) native = native_ran(device, executable.plan(), workspace.data());
     poisoned[2].lift();
     device.copy_to_host(got.data.data(), on.c.data(), c_.bytes(), nullptr);
     for (std::size_t slot = 0; slot < found.size(); ++slot)
       device.copy_to_host(found[slot].data.data(), on.operands[slot].data(), found[slot].bytes(),
                           nullptr);
   }
+  if (is_inexact(round_.values)) return inexact_difference(got, native);
   if (auto wrong = difference(got, expected, "C")) return wrong;
   for (std::size_t slot = 0; slot < found.size(); ++slot)
     if (auto wrong = difference(found[slot], results[slot], "p" + std::to_string(slot))) {

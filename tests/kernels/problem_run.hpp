@@ -17,6 +17,11 @@ namespace tilewise::check {
 /// elements of A (B) have more bits than tf32, including ties; the product is that of operands
 /// rounded to tf32, to nearest and ties to even. `steep`: products are 4096 times as large in the
 /// first kPromotedEvery of k, if k is longer; sums with 14 bits of both are wrong.
+///
+/// For emulated products, whose results are within sqrt(k) 2^-53 |A| |B| + 2^-53 |C|, or within the
+/// bound of native ones where these run: `alike`, numbers of 53 bits, for which the native one must
+/// not run; `spread`, with exponents over 2^20; `opposed`, where large numbers of A meet
+/// small ones of B; `extreme`, with rows of zeros, of very large and very small numbers.
 enum class Values : int {
   whole = 0,
   tagged_k = 1,
@@ -24,8 +29,13 @@ enum class Values : int {
   special = 3,
   fractions_a = 4,
   fractions_b = 5,
-  steep = 6
+  steep = 6,
+  alike = 7,
+  spread = 8,
+  opposed = 9,
+  extreme = 10
 };
+inline bool is_inexact(Values values) { return values >= Values::alike; }
 inline constexpr std::int64_t kPromotedEvery = 128;  ///< upper limit of k (8-bit floats)
 
 /// One product of a case.
@@ -89,6 +99,8 @@ class Operands {
   void make_fractions(Matrix& matrix, std::uint64_t seed) const;
   void make_steep(Matrix& matrix, bool k_is_row) const;
   void make_special(Matrix& matrix, std::uint64_t seed) const;
+  void make_inexact(Matrix& matrix, bool of_a, std::uint64_t seed) const;
+  std::optional<Difference> inexact_difference(Matrix& got, bool native);
   void tag();
   std::vector<double> as_numbers(Matrix& matrix, std::int64_t batch, bool transpose) const;
   void add_operands(std::uint64_t seed);

@@ -317,7 +317,8 @@ struct Computation {
 
 // The error of strict f32 on the first matrix, for comparison with other f32 modes.
 double strict_error_of(const Problem& problem, std::uint64_t seed, int threads) {
-  if (problem.math == MathMode::strict || problem.batch == 0) return 0;
+  if (problem.math == MathMode::strict || problem.a.type == DType::f64 || problem.batch == 0)
+    return 0;
   ProductMemory memory;
   const auto generated = [&](Memory& in, DataOf operand) {
     return Generated(in, TestData(problem, DataSet::bounded, operand, seed), 0,

@@ -131,7 +131,8 @@ constexpr DataSet kSets[] = {DataSet::exact, DataSet::bounded, DataSet::scaled};
 }  // namespace
 
 std::span<const DataSet> data_sets(const Problem& problem) {
-  return std::span(kSets).first(problem.math == MathMode::f32x3 ? 3 : 2);
+  return std::span(kSets).first(
+      problem.math == MathMode::f32x3 || problem.math == MathMode::emulated ? 3 : 2);
 }
 
 ExactRange exact_range(const Problem& problem) {
@@ -208,9 +209,7 @@ void TestData::make(std::int64_t first, std::int64_t count, Wide* to) const {
     make_best(Bounded{grid_of(type_)}, stream_, begin, count, to);
   }
   if (period_ > 1) thin_out(first, count, to);
-  if constexpr (std::is_same_v<Wide, float>) {
-    if (set_ == DataSet::scaled) scale(first, count, to);
-  }
+  if (set_ == DataSet::scaled) scale(first, count, to);
 }
 
 void TestData::fill(std::int64_t first, std::int64_t count, void* to) const {
@@ -270,7 +269,8 @@ void TestData::thin_out(std::int64_t first, std::int64_t count, Wide* values) co
 }
 
 // Multiplies rows of op(A), columns of op(B), and both of C0, by their powers of two.
-void TestData::scale(std::int64_t first, std::int64_t count, float* values) const {
+template <typename Wide>
+void TestData::scale(std::int64_t first, std::int64_t count, Wide* values) const {
   const bool by_row = operand_ != DataOf::b, by_column = operand_ != DataOf::a;
   std::int64_t row = first / columns_, column = first % columns_;
   for (std::int64_t i = 0; i < count; ++row, column = 0) {

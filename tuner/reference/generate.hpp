@@ -64,7 +64,8 @@ class TestData {
   void make(std::int64_t first, std::int64_t count, Wide* to) const;
   template <typename Wide>
   void thin_out(std::int64_t first, std::int64_t count, Wide* values) const;
-  void scale(std::int64_t first, std::int64_t count, float* values) const;
+  template <typename Wide>
+  void scale(std::int64_t first, std::int64_t count, Wide* values) const;
   template <typename Wide>
   void widened(std::int64_t first, std::int64_t count, Wide* to) const;
 

@@ -135,6 +135,9 @@ KERNEL(kThreads, BLOCKS_PER_SM) mma(ARGUMENTS MmaArgs args) {
   char* shared = reinterpret_cast<char*>(shared_floats());  // STAGES x [A tile, B tile]
   const ThreadPosition thread;
   grid_dependency_wait();
+#if CONDITIONAL
+  if (!args.moduli.native()) return;
+#endif
   if (SPLIT) launch_dependents();
   const WorkTile work_tile = work_tile_of_block(args, TILE_M, TILE_N);
   const Tile tile = work_tile.tile;

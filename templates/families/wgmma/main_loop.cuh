@@ -144,7 +144,9 @@ struct WgmmaArgs : MultiplyArgs {
 #endif
 
   DEVICE_MEMBER int products() const {
-#if BATCHED
+#if RESIDUES
+    return moduli.count() * moduli.parts;
+#elif BATCHED
     return batch;
 #else
     return 1;

@@ -27,6 +27,7 @@ struct Wgmma {
   int group_m;
   int element, result, sum;  ///< bytes
   int parts_of_element;      ///< 2: operands are split into a large and a small part (f32x3)
+  bool residues;             ///< results are bytes of sums of integers (families/residues)
   bool by_depth;             ///< Grouping::depth
   std::int64_t table_bytes;  ///< of the products' rows in shared memory, of a grouped problem
   TileLayout a, b;
@@ -54,6 +55,7 @@ struct Wgmma {
         result(bytes_of(p.c.type)),
         sum(bytes_of(p.accumulator)),
         parts_of_element(p.math == MathMode::f32x3 ? 2 : 1),
+        residues(p.c.type == DType::i8),
         by_depth(p.grouping == Grouping::depth),
         table_bytes(is_grouped(p) && !by_depth ? layout::group_table_bytes(p.batch) : 0),
         a{tile_m, tile_k, !reads_a_transposed(p, pack_a), cluster_n, element, false},
@@ -132,7 +134,8 @@ struct Wgmma {
   bool adds_parts() const { return promote == kPromotesParts; }
   /// Whether ordinary additions sum the tiles of k: the instruction alone would be too coarse.
   static bool must_promote(const Problem& p) {
-    return p.math == MathMode::f32x3 || product_kind(p)->promoted_every > 0;
+    const ProductKind* kind = product_kind(p);  // null: of residues, whose sums are exact
+    return p.math == MathMode::f32x3 || (kind && kind->promoted_every > 0);
   }
   /// Products of the operands' parts that are summed.
   int products() const { return parts_of_element == 2 ? 3 : 1; }
@@ -143,7 +146,8 @@ struct Wgmma {
     constexpr int kInstruction = 26;
     // Of sums that are stored as single bytes: conversions and stores hold more at a time.
     constexpr int kBytes = 48;
-    if (result == 1 && split == 1 && sum_registers() + kBytes > register_layout().at_launch())
+    if (result == 1 && !residues && split == 1 &&
+        sum_registers() + kBytes > register_layout().at_launch())
       return false;
     constexpr int kOther[2][4] = {{32, 28, 44, 32}, {44, 30, 54, 54}};  // by SWAP_AB, EPILOGUE
     const int blocks_in_parts = adds_parts() && row_blocks() > 1 ? 8 : 0;

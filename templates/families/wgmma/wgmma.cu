@@ -34,6 +34,13 @@
 // meanwhile, and there are no registers for both items.
 #define LOOKS_AHEAD (GROUPED && !PING_PONG)
 
+// Whether only the device knows the number of items.
+#define DEVICE_COUNTS (GROUPED || RESIDUES)
+#if RESIDUES
+CONSTANTS tilewise::residues::Table<tilewise::residues::Modulus, tilewise::residues::kMost> kModuli =
+    tilewise::residues::all_moduli();
+#endif
+
 // Called by a whole warpgroup that multiplies. warp: warp_number().
 DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, int block, int warp, char* shared,
                      WorkItem work) {
@@ -101,6 +108,9 @@ DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, int bl
 #endif
     const auto issued = [&] {
       scalars = scalars_of(args);  // not before: registers are scarce in the main loop
+#if RESIDUES
+      scalars.modulus = kModuli.of[work.product / args.moduli.parts];  //@ wgmma-modulus
+#endif
 #if OPERANDS_AHEAD
       if (!work.shared()) ahead.load(to);
 #endif
@@ -170,7 +180,7 @@ KERNEL(kThreads, BLOCKS_PER_SM) wgmma(ARGUMENTS WgmmaArgs args) {
   }
 #if GROUPED
   if (warp == 2) groups_of(args, shared).fill(args, TILE_M * CLUSTER_M);
-#else
+#elif !DEVICE_COUNTS
   const Queue queue = queue_of(args, shared);
   const WorkItem work(args, queue, queue.first, block);
 #endif
@@ -182,7 +192,7 @@ KERNEL(kThreads, BLOCKS_PER_SM) wgmma(ARGUMENTS WgmmaArgs args) {
     cluster_barrier();  //@ wgmma-begin
   else
     barrier();
-#if GROUPED
+#if DEVICE_COUNTS
   grid_dependency_wait();  // also where there is no work: the plan's end is that of its steps
   const Queue queue = queue_of(args, shared);
   if (queue.first >= queue.items) return;  // of all blocks of the cluster

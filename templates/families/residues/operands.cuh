@@ -1,0 +1,39 @@
+// What the steps around products of residues share: see docs/emulation.md.
+#pragma once
+#include "families/residues/layout.hpp"
+#include "parts/moduli.cuh"
+
+// Of a row of A, or a column of B. |x| < 2^exponent for its elements. Numbers are relative to 2^exponent, rounded up.
+struct RowScale {
+  int exponent;
+  float sum;        // of magnitudes; NaN: the row cannot be a row of integers (NaN, infinity, very large or small numbers)
+  float norm;       // Euclidean
+  float magnitude;  // the unit of 7-bit magnitudes
+};
+static_assert(sizeof(RowScale) == tilewise::residues::kScaleBytes, "the plan reserves this much");
+
+// The power of two at or above a norm that fits (tilewise::residues::Scales); 0 of a row of zeros.
+DEVICE float unit_of(float norm, float fits) {
+  const float least = norm * fits * (1 + 0x1p-20f);
+  unsigned bits;
+  copy_bits(bits, least);
+  bits = (bits + 0x7fffffu) & 0xff800000u;  //@ residues-unit
+  float unit;
+  copy_bits(unit, bits);
+  return unit;
+}
+// Of a power of two.
+DEVICE int exponent_of(float power) {
+  unsigned bits;
+  copy_bits(bits, power);
+  return int(bits >> 23) - 127;
+}
+
+CONSTANTS tilewise::residues::Table<tilewise::residues::Scales, tilewise::residues::kMost - tilewise::residues::kLeast + 1>
+    kScales = tilewise::residues::scales_by_count();
+DEVICE const tilewise::residues::Scales& scales_of(int moduli) { return kScales.of[moduli - tilewise::residues::kLeast]; }
+
+// The exponent of the unit of a row's integers.
+DEVICE int unit_exponent(const RowScale& row, float fits, int bits) {
+  return row.exponent - bits + (row.norm > 0 ? exponent_of(unit_of(row.norm, fits)) : 0);
+}
