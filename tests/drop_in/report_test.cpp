@@ -156,6 +156,35 @@ TEST_F(DropInTest, ReportsAndRecords) {
   EXPECT_LE(us, 40'000);
 }
 
+// TILEWISE_DROP_IN_EMULATE=1 is for f64 alone.
+TEST_F(DropInTest, ProductsInF64MayBeEmulatedOnRequest) {
+  std::vector<double> a(kM * kK, 1), b(kK * kFaster, 1), c(kM * kFaster);
+  const double one_f64 = 1, zero_f64 = 0;
+  const Gemm gemm{.m = kM,
+                  .n = kFaster,
+                  .k = kK,
+                  .a = {a.data(), kF64, kM},
+                  .b = {b.data(), kF64, kK},
+                  .c = {c.data(), kF64, kM},
+                  .compute = kCompute64,
+                  .scalar = kF64,
+                  .alpha = &one_f64,
+                  .beta = &zero_f64};
+  Settings settings;
+  settings.device = "host";
+  settings.record = file("list.csv").string();
+  Circumstances circumstances;
+  for (const bool emulate : {false, true}) {
+    settings.emulate = emulate;
+    DropIn recording(settings);
+    for (const Gemm& of : {gemm, gemm_of(kFaster)})
+      EXPECT_FALSE(recording.consider(of, circumstances).answered);
+    const std::string record = recording.record();
+    EXPECT_THAT(record, HasSubstr(emulate ? ",f64,f64,emulated," : ",f64,f64,strict,"));
+    EXPECT_THAT(record, HasSubstr(",f32,f32,strict,"));
+  }
+}
+
 // A list of what a program multiplied has the epilogues, so that they are tuned.
 TEST_F(DropInTest, RecordsEpilogues) {
   Settings settings;
