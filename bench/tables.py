@@ -19,7 +19,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "docs" / "performance.md", ROOT / "docs" / "ladder.md", ROOT / "docs" / "notebook.md",
-         ROOT / "docs" / "python.md", ROOT / "docs" / "drop_in.md", ROOT / "docs" / "coverage.md",
+         ROOT / "docs" / "python.md", ROOT / "docs" / "drop_in.md", ROOT / "docs" / "emulation.md", ROOT / "docs" / "coverage.md",
          ROOT / "docs" / "cost-model.md", ROOT / "docs" / "search.md", ROOT / "bench" / "results" / "README.md"]
 # The runs and kinds of the picture.
 PICTURE = [("h200_compare", "f32"), ("h100_compare_bf16", "bf16"), ("h100_compare_f16", "f16"),
@@ -389,7 +389,19 @@ def part_table(name):
     return found[1].rstrip("\n")
 
 
-TABLES = {"part": part_table, "python": python_table, "drop_in": drop_in_table, "tune": tune_table, "serve": serve_table, "compare": compare_table, "ladder": ladder_table,
+def emulated_table(name):
+    """bench/emulated.py: times, and errors over |A| |B|."""
+    run = load(name)
+    rows = ["| m = n = k | data | emulated ms | cuBLAS ms | ratio | largest error | cuBLAS's | median error | cuBLAS's |",
+            "|---|---|---|---|---|---|---|---|---|"]
+    for case in run["result"]["cases"]:
+        errors = [case[f"{of}_{which}_error"] for which in ("largest", "median") for of in ("emulated", "cublas")]
+        rows.append(f"| {case['size']} | {case['data']} | {case['emulated_ms']:.2f} | {case['cublas_ms']:.2f} | {case['ratio']:.2f}x | "
+                    + " | ".join(f"{error:.1e}" for error in errors) + " |")
+    return "\n".join(rows)
+
+
+TABLES = {"emulated": emulated_table, "part": part_table, "python": python_table, "drop_in": drop_in_table, "tune": tune_table, "serve": serve_table, "compare": compare_table, "ladder": ladder_table,
           "types": types_table, "speeds": speeds_table, "targets": targets_table, "pack": pack_table,
           "threads": threads_table, "streams": streams_table}
 

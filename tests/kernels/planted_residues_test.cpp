@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(
                 {kWrong}},
         Planted{"LanesDoNotJoin", kResidues, removed("residues-join"_marker), {kNative}},
         Planted{"WarpsDoNotWait", kResidues, removed("residues-barrier"_marker), {kNative}},
-        Planted{"TheChoiceDoesNotBegin", kResidues, removed("residues-begin"_marker), {kWrong}},
+        Planted{"TheChoiceDoesNotBegin", kResidues, removed("residues-begin"_marker), {"1 wrong"}},
         Planted{"MagnitudesRoundedUp",
                 kResidues,
                 changed("residues-magnitude"_marker, "int(x < 0 ? -x : x)",
