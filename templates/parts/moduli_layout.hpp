@@ -14,8 +14,9 @@ constexpr int kModuli[kMost] = {256, 255, 253, 251, 247, 241, 239, 233,
 // to 127. Deeper products are summed in parts.
 constexpr int kMostDepth = 131072 - 128;
 
-// What one step of reduction needs: r = x mod p from the bytes of x, by products with the powers
-// of 256. A residue is stored as the byte of r - 128, and r is that of x + 128: both cancel.
+// For the residue of an integer x by p, -128 to p - 129, which is congruent to x. It is
+// ((x + 128) mod p) - 128. The sum of the products of the bytes of x with the powers of 256 mod p
+// is congruent to x.
 struct Modulus {
   unsigned p, magic;   // magic: 2^32 / p, rounded up
   unsigned powers[2];  // 256^0 to 256^7 mod p, four to a word

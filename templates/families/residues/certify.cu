@@ -7,7 +7,6 @@
 //
 // Constant: PARTS (1: k has several parts).
 #include "families/residues/operands.cuh"
-#include "words/types.cuh"
 #include "words/warp.cuh"
 
 struct CertifyArgs {

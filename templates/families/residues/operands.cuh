@@ -2,6 +2,7 @@
 #pragma once
 #include "families/residues/layout.hpp"
 #include "parts/moduli.cuh"
+#include "words/types.cuh"
 
 // Of a row of A, or a column of B. |x| < 2^exponent for its elements. Numbers are relative to 2^exponent, rounded up.
 struct RowScale {
@@ -14,20 +15,10 @@ static_assert(sizeof(RowScale) == tilewise::residues::kScaleBytes, "the plan res
 
 // The power of two at or above a norm that fits (tilewise::residues::Scales); 0 of a row of zeros.
 DEVICE float unit_of(float norm, float fits) {
-  const float least = norm * fits * (1 + 0x1p-20f);
-  unsigned bits;
-  copy_bits(bits, least);
-  bits = (bits + 0x7fffffu) & 0xff800000u;  //@ residues-unit
-  float unit;
-  copy_bits(unit, bits);
-  return unit;
+  return float_of((bits_of(norm * fits * (1 + 0x1p-20f)) + 0x7fffffu) & 0xff800000u);  //@ residues-unit
 }
 // Of a power of two.
-DEVICE int exponent_of(float power) {
-  unsigned bits;
-  copy_bits(bits, power);
-  return int(bits >> 23) - 127;
-}
+DEVICE int exponent_of(float power) { return int(bits_of(power) >> 23) - 127; }
 
 CONSTANTS tilewise::residues::Table<tilewise::residues::Scales, tilewise::residues::kMost - tilewise::residues::kLeast + 1>
     kScales = tilewise::residues::scales_by_count();

@@ -1,9 +1,10 @@
 // planes: matrices of bytes of A and B, with k contiguous. MAGNITUDES 1: one matrix of 7-bit magnitudes, rounded down. 0: a
 // matrix of residues for each modulus that the device has chosen, of the integers to which rows are scaled and rounded.
 //
-// A thread takes 16 steps of k of a row (a column of B), and writes 16 bytes to each matrix. Constants: A_TRANSPOSED, B_TRANSPOSED, VECTOR_A, VECTOR_B (elements of a load where k is contiguous: 1 or 2).
+// A thread takes 16 steps of k of a row (a column of B), and writes 16 bytes to each matrix.
+//
+// Constants: A_TRANSPOSED, B_TRANSPOSED, VECTOR_A, VECTOR_B (elements of a load where k is contiguous: 1 or 2).
 #include "families/residues/operands.cuh"
-#include "words/types.cuh"
 
 typedef tilewise::residues::PlanesLayout Layout;
 constexpr int kValues = Layout::kValues, kWords = Layout::kWords;

@@ -33,7 +33,7 @@ constexpr std::int64_t kRowBytes = 128;  // rows of matrices of bytes are multip
 constexpr std::int64_t kColumns = 16;    // as are rows of results
 /// Moduli that data of one magnitude need, for the cost model.
 constexpr int kExpected = 15;
-/// The certificate asks for this part of sqrt(k) 2^-53: the median error is then below cuBLAS's
+/// The certificate's bound over sqrt(k) 2^-53. With this value the median error is below cuBLAS's
 /// (bench/results/h200_emulated.json).
 constexpr double kOfBound = 0.625;
 /// The most chunks of C's columns.
@@ -44,7 +44,7 @@ constexpr std::int64_t kMostChunks = 16;
 struct Residues {
   static constexpr int most = residues::kMost;  ///< moduli
   std::int64_t m, n, k, parts, depth, ld;
-  std::int64_t columns, chunks;
+  std::int64_t columns;  ///< of a chunk
 
   Residues(const Problem& p, const DeviceInfo& device)
       : m(p.m),
@@ -53,20 +53,18 @@ struct Residues {
         parts(std::max<std::int64_t>(1, ceil_div(p.k, std::int64_t{residues::kMostDepth}))),
         depth(parts == 1 ? p.k : round_up(ceil_div(p.k, parts), kRowBytes)),
         ld(round_up(std::max<std::int64_t>(1, depth), kRowBytes)) {
-    // Chunks that leave the workspace below a quarter of the memory.
-    for (chunks = 1;; ++chunks) {
-      columns = chunks == 1 ? n : round_up(ceil_div(n, chunks), 256);
-      if (chunks == kMostChunks || fits(device)) break;
-    }
-    chunks = n > 0 ? ceil_div(n, columns) : 1;
+    // As few chunks as leave the workspace below a quarter of the memory.
+    columns = n;
+    for (std::int64_t chunks = 2; chunks <= kMostChunks && !fits(device); ++chunks)
+      columns = round_up(ceil_div(n, chunks), 256);
   }
   std::int64_t padded_columns() const { return round_up(columns, kColumns); }
   /// Of one modulus, or of the magnitudes.
   std::int64_t bytes_a() const { return parts * m * ld; }
   std::int64_t bytes_b() const { return parts * padded_columns() * ld; }
   std::int64_t bytes_c() const { return parts * m * padded_columns(); }
-  /// Products of magnitudes lie where those of residues will.
-  std::int64_t results_bytes() const { return std::max(most, 4) * bytes_c(); }
+  /// Products of magnitudes, of 4 bytes, lie where those of residues will.
+  std::int64_t results_bytes() const { return most * bytes_c(); }
   double workspace() const {
     return most * (double(bytes_a()) + double(bytes_b())) + double(results_bytes());
   }
@@ -210,7 +208,7 @@ class ResiduesPlan {
     return double(r_.k) * (double(r_.m) + double(columns));
   }
   /// The expected share of the moduli.
-  double share() const { return double(std::min(r_.most, kExpected)) / r_.most; }
+  static constexpr double kShare = double(kExpected) / Residues::most;
 
   void add_scales() {
     const residues::ScalesLayout a{!problem_.a.transposed}, b{problem_.b.transposed};
@@ -273,7 +271,7 @@ class ResiduesPlan {
     made.arguments.push_back({Kind::integer32, blocks_a});
     set_blocks(made, blocks_a + blocks(b, to_columns), a.kThreads);
     const double taken = with_a ? elements(columns) : double(r_.k) * double(columns);
-    const double matrices = magnitudes ? 1 : share() * r_.most;
+    const double matrices = magnitudes ? 1 : kExpected;
     state_work(made, taken * (8 + matrices), taken * (10 + 6 * matrices));
     plan_.steps.push_back(std::move(made));
   }
@@ -352,7 +350,7 @@ class ResiduesPlan {
       for (double* work : {&made.work.flops, &made.work.issued_flops, &made.work.global_bytes,
                            &made.work.compulsory_bytes, &made.work.shared_bytes,
                            &made.work.instructions, &made.schedule.rounds, &made.schedule.tiles})
-        *work *= share();
+        *work *= kShare;
     }
     plan_.steps.push_back(std::move(made));
   }
@@ -415,7 +413,7 @@ class ResiduesPlan {
     if (problem_.epilogue) made.kernel.defines.emplace("POINTWISE", 1);
     set_blocks(made, blocks_of_elements(columns), residues::kThreads);
     const double results = double(r_.m) * double(columns);
-    const double moduli = share() * r_.most * double(r_.parts);
+    const double moduli = kExpected * double(r_.parts);
     state_work(made, results * (8 + moduli), results * (10 + 4 * moduli));
     plan_.steps.push_back(std::move(made));
   }

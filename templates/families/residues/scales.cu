@@ -4,7 +4,6 @@
 // Where k is contiguous a warp takes a row; else a block takes 32 rows, and its warps share k. Constants: A_TRANSPOSED,
 // B_TRANSPOSED.
 #include "families/residues/operands.cuh"
-#include "words/types.cuh"
 #include "words/warp.cuh"
 
 typedef tilewise::residues::ScalesLayout Layout;
