@@ -119,8 +119,9 @@ DType type_of(tilewise_type type, const std::string& of) {
 }
 
 MathMode mode_of(tilewise_math math) {
-  return enum_of<MathMode>(math, TILEWISE_FAST, "math",
-                           "TILEWISE_STRICT, TILEWISE_TF32, TILEWISE_F32X3, TILEWISE_FAST");
+  return enum_of<MathMode>(math, TILEWISE_EMULATED, "math",
+                           "TILEWISE_STRICT, TILEWISE_TF32, TILEWISE_F32X3, TILEWISE_FAST, "
+                           "TILEWISE_EMULATED");
 }
 
 // The sizes of the structs' first versions. No struct may have padding at its end, because an older

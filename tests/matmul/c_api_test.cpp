@@ -166,9 +166,9 @@ TEST_F(CApiTest, BadTypesModesAndNullsAreStatusesWithWords) {
   EXPECT_EQ(tilewise_prepare_problem(handle, &problem), TILEWISE_INVALID_ARGUMENT);
   EXPECT_THAT(tilewise_last_error(), HasSubstr("operand type 8"));
   problem = problem_in_c(TILEWISE_F32, TILEWISE_F32);
-  problem.math = static_cast<tilewise_math>(4);
+  problem.math = static_cast<tilewise_math>(5);
   EXPECT_EQ(tilewise_prepare_problem(handle, &problem), TILEWISE_INVALID_ARGUMENT);
-  EXPECT_THAT(tilewise_last_error(), HasSubstr("math 4"));
+  EXPECT_THAT(tilewise_last_error(), HasSubstr("math 5"));
   problem.math = TILEWISE_FAST;
   EXPECT_EQ(tilewise_prepare_problem(handle, &problem), TILEWISE_INVALID_ARGUMENT);
   EXPECT_THAT(tilewise_last_error(), HasSubstr("mode fast"));
