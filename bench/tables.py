@@ -401,7 +401,31 @@ def emulated_table(name):
     return "\n".join(rows)
 
 
-TABLES = {"emulated": emulated_table, "part": part_table, "python": python_table, "drop_in": drop_in_table, "tune": tune_table, "serve": serve_table, "compare": compare_table, "ladder": ladder_table,
+def emulated_f32_table(name):
+    """bench/emulated.py --dtype f32: the same beside f32x3 and strict f32."""
+    run = load(name)
+    rows = ["| product | data | kernel | emulated ms | f32x3 ms | cuBLAS ms | cuBLAS's time over ours | f32x3's over ours | largest error | strict's "
+            "| f32x3's | median error | strict's |", "|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
+    for case in run["result"]["cases"]:
+        errors = [case[key] for key in ("emulated_largest_error", "strict_largest_error", "f32x3_largest_error", "emulated_median_error",
+                                        "strict_median_error")]
+        ratio = case["f32x3_ms"] / case["emulated_ms"]
+        rows.append(f"| {case['size']} | {case['data']} | `{case['kernel']}` | {case['emulated_ms']:.3f} | {case['f32x3_ms']:.3f} | "
+                    f"{case['cublas_ms']:.3f} | {case['ratio']:.2f}x | {ratio:.2f}x | " + " | ".join(f"{error:.1e}" for error in errors) + " |")
+    return "\n".join(rows)
+
+
+def accuracy_table(name):
+    """bench/emulated.py --accuracy: products within an error of the caller."""
+    run = load(name)
+    rows = ["| m = n = k | data | ms | cuBLAS ms | ratio | largest error |", "|---|---|---|---|---|---|"]
+    for case in run["result"]["cases"]:
+        rows.append(f"| {case['size']} | {case['data']} | {case['accuracy_ms']:.2f} | {case['cublas_ms']:.2f} | {case['accuracy_ratio']:.2f}x | "
+                    f"{case['accuracy_largest_error']:.1e} |")
+    return "\n".join(rows)
+
+
+TABLES = {"emulated": emulated_table, "accuracy": accuracy_table, "emulated_f32": emulated_f32_table, "part": part_table, "python": python_table, "drop_in": drop_in_table, "tune": tune_table, "serve": serve_table, "compare": compare_table, "ladder": ladder_table,
           "types": types_table, "speeds": speeds_table, "targets": targets_table, "pack": pack_table,
           "threads": threads_table, "streams": streams_table}
 

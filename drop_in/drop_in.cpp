@@ -145,8 +145,10 @@ DropIn::Outcome DropIn::consider(const Gemm& gemm, Circumstances& circumstances)
   Product product;
   if (const Why why = product_of(gemm, circumstances.math, product); why != Why::none)
     return not_answered(why);
-  if (settings_.emulate && product.problem.a.type == DType::f64)
-    product.problem.math = MathMode::emulated;
+  if (Problem& problem = product.problem;
+      settings_.emulate && problem.math == MathMode::strict &&
+      find_product_kind(problem.a.type, problem.c.type, MathMode::emulated))
+    problem.math = MathMode::emulated;
   if (refuses()) set_invariant(product.problem);
   const auto pass = [&](Why why) { return not_answered(why, &product.problem); };
   const int device = current_device();

@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "tilewise/error.hpp"
@@ -54,7 +55,9 @@ MathMode fastest_within(const Problem& problem, double accuracy, const DeviceInf
     append(bounds, std::string(to_string(mode)) + " " + number_text(bound));
     if (!(bound <= accuracy) || !worth_it(mode, device)) continue;
     try {
-      answers.push_back({mode, resolve(asked)});
+      Resolution resolution = resolve(asked);
+      if (mode == MathMode::emulated && !resolution.record) continue;  // strict is as exact
+      answers.push_back({mode, std::move(resolution)});
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::unsupported) throw;
       unsupported = error.what();

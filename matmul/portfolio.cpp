@@ -72,7 +72,7 @@ std::string_view shipped_text(const std::string& gpu) {
 }
 
 /// The problem that a record serves besides its own: of 16-bit floats the same product of the other
-/// one, of f64 the emulated product. The kernels of both take equal times.
+/// one, of f32 and f64 the emulated product. The kernels of both take equal times.
 std::optional<Problem> of_other_kind(const Problem& problem) {
   const auto other = [](DType type) {
     if (type == DType::f16) return DType::bf16;
@@ -81,7 +81,9 @@ std::optional<Problem> of_other_kind(const Problem& problem) {
   Problem of_other = problem;
   for (Operand* operand : {&of_other.a, &of_other.b, &of_other.c})
     operand->type = other(operand->type);
-  if (problem.a.type == DType::f64) of_other.math = MathMode::emulated;
+  const bool strict = problem.math == MathMode::strict;
+  if (strict && (problem.a.type == DType::f32 || problem.a.type == DType::f64))
+    of_other.math = MathMode::emulated;
   if (of_other == problem || !product_kind(of_other)) return std::nullopt;
   return of_other;
 }

@@ -427,7 +427,7 @@ out (..., m, n) is of their type or a wider one; without it a new array is made:
 float32 for 8-bit floats. It must not share memory with a or b. beta = 0 never reads out; beta needs out.
 
 math: of float32 "strict" (each multiply-add rounded once), "tf32" or "f32x3"; of 8-bit floats "strict" or "fast"; of
-float64 "strict" or "emulated" (docs/emulation.md).
+float64 and float32 also "emulated" (docs/emulation.md).
 accuracy: instead, the fastest mode whose error relative to |a| |b| is at most this.
 stream: a CUDA stream (a handle, or an object of PyTorch, CuPy or Numba); None: the current one of the arrays' library.
 The product is enqueued.

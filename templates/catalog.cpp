@@ -131,7 +131,7 @@ bool has_one_operand_type(const Problem& problem) {
 
 bool supports_strict_f32(const Problem& problem, const DeviceInfo&) {
   return has_one_operand_type(problem) && problem.a.type == DType::f32 &&
-         problem.math == MathMode::strict;
+         (problem.math == MathMode::strict || problem.math == MathMode::emulated);
 }
 
 bool supports_any(const Problem& problem, const DeviceInfo&) {

@@ -180,8 +180,9 @@ void add_kind_options(CLI::App& app, ProblemOptions& options) {
   app.add_option("--math", options.math,
                  "How f32 is multiplied: strict; on tensor cores rounded to 11 bits (tf32), or "
                  "by three products of parts, about as exact as strict (f32x3). How e4m3 and e5m2 "
-                 "are: strict, or with the hardware's own sums (fast). f64 may be by 8-bit "
-                 "integers, within an error that the GPU checks (emulated; docs/emulation.md)")
+                 "are: strict, or with the hardware's own sums (fast). f64 and f32 may be by "
+                 "narrower products, within an error that the GPU checks (emulated; "
+                 "docs/emulation.md)")
       ->type_name(choices_of([](const ProductKind& kind) { return to_string(kind.math); }))
       ->capture_default_str();
   app.add_option("--batch", options.batch,

@@ -34,9 +34,10 @@ inline constexpr std::size_t kDTypes = 8;
 /// `fast`: e4m3 and e5m2 only. The sums over all of k may be the tensor cores' own, which keep
 /// about 14 bits on Hopper. With `strict`, sums of 128 products are added in f32.
 ///
-/// `emulated`: f64 only. A product may be computed by 8-bit integers, where each element's error is
-/// at most sqrt(k) 2^-53 |A| |B| + 2^-53 |C|, which the GPU checks in every call; else it is that
-/// of `strict` (docs/emulation.md).
+/// `emulated`: f64 and f32. A product may be computed by 8-bit integers (f64), where each element's
+/// error is at most sqrt(k) 2^-53 |A| |B| + 2^-53 |C|, or by three products of 16-bit floats (f32),
+/// where it is at most error_bound() |A| |B| + 2^-24 |C|. The GPU checks that in every call; else
+/// the product is that of `strict` (docs/emulation.md).
 enum class MathMode : std::uint8_t { strict, tf32, f32x3, fast, emulated };
 
 /// One row of the table of types, dtypes().
@@ -83,7 +84,7 @@ struct ProductKind {
   double sum_roundoff;
   /// Relative error of one product of two elements before it is added. 0 if products are exact,
   /// tf32 2 x 2^-11, f32x3 about 3 x 2^-22 (the small parts are rounded, and their product is
-  /// omitted).
+  /// omitted), emulated f32 2^-20.
   double product_roundoff;
   /// The number of products in one partial sum. Partial sums are added in the accumulator's own
   /// arithmetic. 0: one sum over all of k.

@@ -73,9 +73,9 @@ typedef enum tilewise_type TILEWISE_INT {
 /* The arithmetic of products. For F32: STRICT rounds every multiply-add once, as IEEE's fused
  * multiply-add; TF32 first rounds operands to 11 bits; F32X3 sums three TF32 products of split
  * operands, with about f32's accuracy. For E4M3 and E5M2: STRICT adds sums of 128 products in f32;
- * with FAST the sums over all of k may be the tensor cores' own (about 14 bits on Hopper). For F64:
- * EMULATED may compute by 8-bit integers, within an error that the GPU checks (MathMode in
- * tilewise/dtype.hpp). All other types have STRICT only. */
+ * with FAST the sums over all of k may be the tensor cores' own (about 14 bits on Hopper). For F64
+ * and F32: EMULATED may compute by 8-bit integers (F32: 16-bit floats), within an error that the
+ * GPU checks (MathMode in tilewise/dtype.hpp). All other types have STRICT only. */
 typedef enum tilewise_math TILEWISE_INT {
   TILEWISE_STRICT = 0,
   TILEWISE_TF32 = 1,

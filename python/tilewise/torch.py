@@ -544,8 +544,8 @@ def _grouped(a: Tensor, b: Tensor, ends: Tensor, math: str) -> Tensor:
 def matmul(a: Tensor, b: Tensor, math: str = "strict", *, epilogue: Optional[str | Callable] = None, **operands):
     """a @ b for tensors of two dimensions or more, (..., m, k) and (..., k, n), of one type; differentiable.
 
-    Leading dimensions are broadcast. math: for float32 "strict", "tf32" or "f32x3"; for 8-bit floats "strict" or
-    "fast"; for float64 "strict" or "emulated". int8 gives int32, 8-bit floats give float32. Raises tilewise.Error as tilewise.matmul() does.
+    Leading dimensions are broadcast. math: for float32 "strict", "tf32", "f32x3" or "emulated"; for 8-bit floats
+    "strict" or "fast"; for float64 "strict" or "emulated". int8 gives int32, 8-bit floats give float32. Raises tilewise.Error as tilewise.matmul() does.
 
     epilogue: what becomes of the sums, for two matrices and a result of floats: a text (docs/epilogues.md) or a function
     (tilewise.epilogues), with its operands by name. With further results ("aux[i,j] = x", a dictionary of the function) the

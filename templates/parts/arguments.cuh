@@ -58,7 +58,7 @@ struct MultiplyArgs {
   const int* group_rows;
   Int64 groups;  // products
 #endif
-#if RESIDUES || CONDITIONAL
+#if RESIDUES || OF_HALVES || CONDITIONAL
   ModuliArgs moduli;
 #endif
   Sum alpha, beta;

@@ -1,12 +1,16 @@
-// Products of residues (families/residues): how many moduli the device has chosen, and the residue of a sum.
+// Emulated products (families/emulated): how many moduli the device has chosen, and the residue of a sum.
 #pragma once
 #include "parts/moduli_layout.hpp"
 #include "words/integers.cuh"
 
 // RESIDUES 1: a step multiplies residues, or makes something of them: it has nothing to do where the native product runs.
-// CONDITIONAL 1: a step is the native product: it has nothing to do where the residues serve.
+// OF_HALVES 1: the same of products of halves, of which the device chooses only whether they serve.
+// CONDITIONAL 1: a step is the native product: it has nothing to do where the others serve.
 #ifndef RESIDUES
 #define RESIDUES 0
+#endif
+#ifndef OF_HALVES
+#define OF_HALVES 0
 #endif
 #ifndef CONDITIONAL
 #define CONDITIONAL 0
@@ -14,16 +18,15 @@
 
 // What the steps of a plan know of the moduli.
 struct ModuliArgs {
-  const int* needed;  // the number of moduli that the problem's bound needs, by the certificate; more than `most`: none do
-  int most;           // moduli that the plan has room for
-  int parts;          // of k: products of each modulus
+  const int* needed;  // the number of moduli that the problem's bound needs, by the certificate; more than kMost: none do
+  Int64 parts;        // of k: products of each modulus
 
   // 0: the native product runs.
   DEVICE_MEMBER int count() const {
     const int count = *needed;
-    return count <= most ? count : 0;  //@ moduli-count
+    return count <= tilewise::residues::kMost ? count : 0;  //@ moduli-count
   }
-  DEVICE_MEMBER bool native() const { return *needed > most; }  //@ moduli-native
+  DEVICE_MEMBER bool native() const { return *needed > tilewise::residues::kMost; }  //@ moduli-native
 };
 
 // The byte of (x mod p) - 128, where `sum` is congruent to x + 128 and below 2^20.

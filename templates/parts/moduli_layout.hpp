@@ -1,4 +1,4 @@
-// The moduli of products of residues (families/residues), and the numbers that follow from them:
+// The moduli of products of residues (families/emulated), and the numbers that follow from them:
 // included by kernels and by the host. All are computed from the moduli, exactly, when they are
 // compiled.
 #pragma once

@@ -206,7 +206,7 @@ struct WorkQueue {
   // batch: the number of products.
   DEVICE_MEMBER WorkQueue(const MultiplyArgs& of, int batch)
       : args(of), first(blockIdx.x / Blocks), step(gridDim.x / Blocks), items(of_product()) {
-    if (BATCHED) items *= static_cast<unsigned>(batch);
+    if (BATCHED || OF_HALVES) items *= static_cast<unsigned>(batch);
   }
   DEVICE_MEMBER Tile tile(unsigned index) const {
     const unsigned product = BATCHED ? args.order.by_tiles_of_product.quotient(index) : 0;

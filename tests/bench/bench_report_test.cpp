@@ -129,8 +129,9 @@ std::vector<std::string> names_of(const std::string& list) {
 TEST(Kinds, AreNamedByTypeOrModeAndByAResultThatIsNotTheDefault) {
   EXPECT_THAT(names_of("tf32,bf16:f32,i8,e4m3:f16,tf32"),
               ElementsAre("tf32", "bf16:f32", "i8", "e4m3:f16"));
-  EXPECT_THAT(names_of("all"), ElementsAre("f32", "tf32", "f32x3", "f64", "f64-emulated", "f16",
-                                           "bf16", "i8", "e4m3", "e5m2", "e4m3-fast", "e5m2-fast"));
+  EXPECT_THAT(names_of("all"),
+              ElementsAre("f32", "tf32", "f32x3", "f32-emulated", "f64", "f64-emulated", "f16",
+                          "bf16", "i8", "e4m3", "e5m2", "e4m3-fast", "e5m2-fast"));
   EXPECT_THAT(names_of("e4m3-fast:bf16"), ElementsAre("e4m3-fast:bf16"));
   EXPECT_THAT(error_of([] { parse_kinds("f32,f12"); }), HasSubstr("'f12' is no kind"));
   EXPECT_THAT(error_of([] { parse_kinds("f12"); }), HasSubstr("bf16:f32"));

@@ -157,7 +157,7 @@ TEST_F(DropInTest, ReportsAndRecords) {
 }
 
 // TILEWISE_DROP_IN_EMULATE=1 is for f64 alone.
-TEST_F(DropInTest, ProductsInF64MayBeEmulatedOnRequest) {
+TEST_F(DropInTest, ProductsInF64AndF32MayBeEmulatedOnRequest) {
   std::vector<double> a(kM * kK, 1), b(kK * kFaster, 1), c(kM * kFaster);
   const double one_f64 = 1, zero_f64 = 0;
   const Gemm gemm{.m = kM,
@@ -181,7 +181,7 @@ TEST_F(DropInTest, ProductsInF64MayBeEmulatedOnRequest) {
       EXPECT_FALSE(recording.consider(of, circumstances).answered);
     const std::string record = recording.record();
     EXPECT_THAT(record, HasSubstr(emulate ? ",f64,f64,emulated," : ",f64,f64,strict,"));
-    EXPECT_THAT(record, HasSubstr(",f32,f32,strict,"));
+    EXPECT_THAT(record, HasSubstr(emulate ? ",f32,f32,emulated," : ",f32,f32,strict,"));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <random>
 #include <sstream>
 
+#include "templates/parts/moduli_layout.hpp"
 #include "tests/support/numbers.hpp"
 #include "vocabulary/epilogue.hpp"
 #include "vocabulary/problem.hpp"
@@ -32,7 +33,7 @@ bool native_ran(Device& device, const Plan& plan, void* workspace) {
   std::int32_t count = 0;
   device.copy_to_host(&count, static_cast<std::byte*>(workspace) + needed->value, sizeof count,
                       nullptr);
-  return count > (needed + 1)->value;
+  return count > residues::kMost;
 }
 
 constexpr std::byte kCanary{0x5a};
@@ -134,20 +135,24 @@ void Operands::make_steep(Matrix& m, bool k_is_row) const {
     }
 }
 
-/// Numbers of 53 bits. The exponents are those of `Values`.
+/// Numbers of as many bits as the type has. The exponents are those of `Values`.
 void Operands::make_inexact(Matrix& m, bool of_a, std::uint64_t seed) const {
   std::mt19937_64 generator(seed);
   const bool k_is_row = of_a ? problem_.a.transposed : !problem_.b.transposed;
   // A row's exponent is below what integers hold in every second product.
-  const int smallest = seed % 4 < 2 ? -330 : -1060;
+  const bool f32 = problem_.a.type == DType::f32, other = seed % 4 >= 2;
+  const int largest = f32 ? 70 : 390, smallest = f32 ? (other ? -130 : -80) : other ? -1060 : -330;
+  // Halves hold the second of these, and not the last.
+  const int apart = !f32 ? 6 : problem_.k % 2 == 0 ? 12 : 30;
   const auto exponent_of = [&](std::int64_t k, std::int64_t line) {
     switch (round_.values) {
       case Values::spread:
         return static_cast<int>(generator() % 21) - 10;
       case Values::opposed:
-        return static_cast<int>(k % 2) * (of_a ? 6 : -6);
+        return static_cast<int>(k % 2) * (of_a ? apart : -apart);
       case Values::extreme:
-        return !of_a ? static_cast<int>(line % 3) * 20 : std::array{0, 390, smallest, -3}[line % 4];
+        return !of_a ? static_cast<int>(line % 3) * 20
+                     : std::array{0, largest, smallest, -3}[line % 4];
       default:
         return 0;
     }
@@ -163,7 +168,7 @@ void Operands::make_inexact(Matrix& m, bool of_a, std::uint64_t seed) const {
     }
 }
 
-/// Compares with products in more bits than f64 has.
+/// Compares with products in more bits than the type has.
 std::optional<Difference> Operands::inexact_difference(Matrix& got, bool native) {
   const Problem& p = problem_;
   const std::vector<double> a = as_numbers(a_, 0, p.a.transposed),
@@ -172,7 +177,11 @@ std::optional<Difference> Operands::inexact_difference(Matrix& got, bool native)
   if (native && round_.values == Values::alike)
     return Difference{0, "the native product ran", true};
   const auto terms = static_cast<long double>(p.k);
-  const long double tau = (native ? terms + 2 : std::sqrt(terms)) * 0x1p-53L;
+  const bool f32 = p.a.type == DType::f32;
+  const long double unit = f32 ? 0x1p-24L : 0x1p-53L, least = f32 ? 0x1p-149L : 0x1p-1074L;
+  const long double tau = native ? (terms + 2) * unit
+                          : f32  ? 0x1p-20L + terms * unit
+                                 : std::sqrt(terms) * unit;
   for (std::int64_t i = 0; i < p.m; ++i)
     for (std::size_t j = 0; j < n; ++j) {
       long double sum = 0, magnitudes = 0;
@@ -185,7 +194,7 @@ std::optional<Difference> Operands::inexact_difference(Matrix& got, bool native)
       const std::int64_t column = static_cast<std::int64_t>(j);
       const double is = test::decode(got.type, got.at(0, i, column));
       const long double allowed =
-          (tau * magnitudes + 0x1p-53L * std::fabs(sum)) * (1 + 0x1p-9L) + p.k * 0x1p-1074L;
+          (tau * magnitudes + unit * std::fabs(sum)) * (1 + 0x1p-9L) + p.k * least;
       if (std::fabs(is - sum) <= allowed) continue;
       const std::int64_t byte = got.byte_of(0, i, column);
       std::ostringstream text;

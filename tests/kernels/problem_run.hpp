@@ -18,10 +18,10 @@ namespace tilewise::check {
 /// rounded to tf32, to nearest and ties to even. `steep`: products are 4096 times as large in the
 /// first kPromotedEvery of k, if k is longer; sums with 14 bits of both are wrong.
 ///
-/// For emulated products, whose results are within sqrt(k) 2^-53 |A| |B| + 2^-53 |C|, or within the
-/// bound of native ones where these run: `alike`, numbers of 53 bits, for which the native one must
-/// not run; `spread`, with exponents over 2^20; `opposed`, where large numbers of A meet
-/// small ones of B; `extreme`, with rows of zeros, of very large and very small numbers.
+/// For emulated products, whose results are within their bound (docs/emulation.md), or within that
+/// of native ones where these run: `alike`, numbers of as many bits as the type has, for which the
+/// native one must not run; `spread`, with exponents over 2^20; `opposed`, where large numbers of A
+/// meet small ones of B; `extreme`, with rows of zeros, of very large and very small numbers.
 enum class Values : int {
   whole = 0,
   tagged_k = 1,

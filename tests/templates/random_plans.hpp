@@ -39,11 +39,12 @@ inline const std::vector<Sample>& samples() {
     std::mt19937_64 generator(20261121);
     for (const Target& target : known_targets()) {
       const DeviceInfo device = nominal_device(target);
-      for (int i = 0; i <= problems; ++i) {
+      for (int i = 0; i < problems + 2; ++i) {
         Problem problem = test::random_typed_problem(generator, 5000);
-        if (i == problems) {  // few kinds have this mode
+        if (i >= problems) {  // few kinds have this mode
+          const DType type = i == problems ? DType::f64 : DType::f32;
           problem = test::make_problem(Layout::nn, 700, 900, 1100);
-          set_types(problem, DType::f64, DType::f64, MathMode::emulated);
+          set_types(problem, type, type, MathMode::emulated);
         }
         const auto can = [&](const KernelTemplate& t) { return t.supports(problem, device); };
         if (std::none_of(catalog().begin(), catalog().end(), can)) continue;

@@ -15,7 +15,8 @@ bool supports(const Problem& problem, const DeviceInfo& device) {
   const auto it_has = [&](Feature feature) { return has(device.features, feature); };
   switch (problem.a.type) {
     case DType::f32:
-      return problem.math != MathMode::strict && it_has(Feature::mma_tf32);
+      return (problem.math == MathMode::tf32 || problem.math == MathMode::f32x3) &&
+             it_has(Feature::mma_tf32);
     case DType::f64:
       return it_has(Feature::mma_f64);
     case DType::f16:

@@ -161,6 +161,9 @@ KERNEL(kThreads, BLOCKS_PER_SM) simt(ARGUMENTS SimtArgs args) {
   const ThreadPosition thread;
   Stages stages(shared);
   grid_dependency_wait();
+#if CONDITIONAL
+  if (!args.moduli.native()) return;
+#endif
   if (SPLIT || STREAM_K) launch_dependents();
 #if STREAM_K
   StreamKRange range(args.whole_tiles, args.depth, args.share, tile_count(args, TILE_M, TILE_N));

@@ -92,7 +92,7 @@ constexpr int kLeftSpan = SWAP_AB ? TILE_N : TILE_M, kRightSpan = SWAP_AB ? TILE
 constexpr int kBlocks = kLeftSpan / 64 / (PING_PONG ? 1 : CONSUMERS), kAcross = kRightSpan / WGMMA_N;
 constexpr int kInstructions = kBlocks * kAcross;
 constexpr int kSteps = TILE_K * int(sizeof(Element)) / tilewise::wgmma::kStepBytes;
-// f32x3: a stage has the large parts of both operands, then the small ones.
+// ELEMENT_PARTS 2: a stage has the large parts of both operands, then the small ones.
 constexpr int kPartBytes = Left::BYTES + Right::BYTES, kStageBytes = ELEMENT_PARTS * kPartBytes;
 constexpr int kThreads = (1 + CONSUMERS) * kWarpgroup;
 constexpr int kReaders = PING_PONG ? 1 : CONSUMERS;  // warpgroups that multiply a tile
@@ -145,7 +145,9 @@ struct WgmmaArgs : MultiplyArgs {
 
   DEVICE_MEMBER int products() const {
 #if RESIDUES
-    return moduli.count() * moduli.parts;
+    return moduli.count() * int(moduli.parts);
+#elif OF_HALVES
+    return moduli.native() ? 0 : 1;  //@ halves-native
 #elif BATCHED
     return batch;
 #else
@@ -421,9 +423,11 @@ struct StageTiles {
         multiply_parts<true, BLOCKS>(sums, step, 0, SMALL);
       if (ELEMENT_PARTS == 2) {
         multiply_parts<true, BLOCKS>(sums, step, SMALL, 0);
-        multiply_parts<true, BLOCKS>(sums, step, 0, 0);
+        if (!OF_HALVES) multiply_parts<true, BLOCKS>(sums, step, 0, 0);
       }
     }
+    UNROLL_ALL
+    for (int step = 0; OF_HALVES && step < kSteps; ++step) multiply_parts<true, BLOCKS>(sums, step, 0, 0);
   }
 };
 

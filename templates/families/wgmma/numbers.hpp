@@ -26,8 +26,8 @@ struct Wgmma {
   int promote;  ///< PROMOTE
   int group_m;
   int element, result, sum;  ///< bytes
-  int parts_of_element;      ///< 2: operands are split into a large and a small part (f32x3)
-  bool residues;             ///< results are bytes of sums of integers (families/residues)
+  int parts_of_element;      ///< 2: operands have a large and a small part (f32x3, halves)
+  bool residues;             ///< results are bytes of sums of integers (families/emulated)
   bool by_depth;             ///< Grouping::depth
   std::int64_t table_bytes;  ///< of the products' rows in shared memory, of a grouped problem
   TileLayout a, b;
@@ -136,6 +136,10 @@ struct Wgmma {
   static bool must_promote(const Problem& p) {
     const ProductKind* kind = product_kind(p);  // null: of residues, whose sums are exact
     return p.math == MathMode::f32x3 || (kind && kind->promoted_every > 0);
+  }
+  /// Whether the operands of a problem have their parts already (families/emulated).
+  static bool has_halves(const Problem& p) {
+    return p.math == MathMode::f32x3 && p.a.type == DType::f16;
   }
   /// Products of the operands' parts that are summed.
   int products() const { return parts_of_element == 2 ? 3 : 1; }

@@ -76,11 +76,12 @@ std::vector<Constraint> problem_constraints() {
        },
        false,
        is_grouped},
-      constraint(
-          "packs_split", {"PACK_A", "PACK_B"}, "in f32x3 packs split both operands into two parts",
-          [](const Wgmma& s, const In&) {
-            return s.parts_of_element == 1 || (s.pack_a != Pack::none && s.pack_b != Pack::none);
-          }),
+      constraint("packs_split", {"PACK_A", "PACK_B"},
+                 "in f32x3 packs split both operands into two parts",
+                 [](const Wgmma& s, const In& in) {
+                   return s.parts_of_element == 1 || Wgmma::has_halves(in.problem) ||
+                          (s.pack_a != Pack::none && s.pack_b != Pack::none);
+                 }),
       constraint("sums_promoted", {"PROMOTE", "TILE_K"},
                  "PROMOTE is not no in f32x3 and 8-bit floats, whose TILE_K is at most 128, and no "
                  "in other types; parts only where the problem asks for an order in parts",
@@ -257,8 +258,8 @@ namespace {
 /// along_k: k is contiguous.
 Pack needed_pack(const Problem& problem, bool along_k, int alignment) {
   if (bytes_of(problem.a.type) != 2 && !along_k) return Pack::transpose;
-  return alignment < 16 || problem.pointers || problem.math == MathMode::f32x3 ? Pack::pad
-                                                                               : Pack::none;
+  const bool splits = problem.math == MathMode::f32x3 && !Wgmma::has_halves(problem);
+  return alignment < 16 || problem.pointers || splits ? Pack::pad : Pack::none;
 }
 
 }  // namespace

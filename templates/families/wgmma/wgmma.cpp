@@ -17,8 +17,8 @@ using wgmma::StoredLayout;
 using wgmma::Wgmma;
 
 bool supports(const Problem& problem, const DeviceInfo& device) {
-  const bool type = problem.a.type == DType::f32 ? problem.math != MathMode::strict
-                                                 : bytes_of(problem.a.type) < 4;
+  const bool tf32 = problem.math == MathMode::tf32 || problem.math == MathMode::f32x3;
+  const bool type = problem.a.type == DType::f32 ? tf32 : bytes_of(problem.a.type) < 4;
   // The rows of an operand in two parts are numbered through.
   const std::int64_t parts = problem.math == MathMode::f32x3 ? 2 : 1;
   return has_one_operand_type(problem) && type && has(device.features, Feature::wgmma) &&

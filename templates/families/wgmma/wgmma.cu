@@ -35,7 +35,7 @@
 #define LOOKS_AHEAD (GROUPED && !PING_PONG)
 
 // Whether only the device knows the number of items.
-#define DEVICE_COUNTS (GROUPED || RESIDUES)
+#define DEVICE_COUNTS (GROUPED || RESIDUES || OF_HALVES)
 #if RESIDUES
 CONSTANTS tilewise::residues::Table<tilewise::residues::Modulus, tilewise::residues::kMost> kModuli =
     tilewise::residues::all_moduli();
@@ -109,7 +109,7 @@ DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, int bl
     const auto issued = [&] {
       scalars = scalars_of(args);  // not before: registers are scarce in the main loop
 #if RESIDUES
-      scalars.modulus = kModuli.of[work.product / args.moduli.parts];  //@ wgmma-modulus
+      scalars.modulus = kModuli.of[work.product / int(args.moduli.parts)];  //@ wgmma-modulus
 #endif
 #if OPERANDS_AHEAD
       if (!work.shared()) ahead.load(to);

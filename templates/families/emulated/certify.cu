@@ -6,7 +6,7 @@
 // column; the reconstruction adds at most 2^-76 of the product of the norms, and the rounding of the result.
 //
 // Constant: PARTS (1: k has several parts).
-#include "families/residues/operands.cuh"
+#include "families/emulated/operands.cuh"
 #include "words/warp.cuh"
 
 struct CertifyArgs {
@@ -21,14 +21,32 @@ struct CertifyArgs {
 };
 
 constexpr int kTogether = tilewise::residues::kTogether, kDown = tilewise::residues::kDown;
-typedef tilewise::residues::Scales Scales;
 
+#if OF_HALVES
+// Whether the error of halves is within the bound. NaN: no. The unit is above the digits that are lost of small numbers; those
+// of others are a part of the product, which the plan's bound leaves room for.
+DEVICE bool within(const RowScale& row, const RowScale& column, float bound, float depth) {
+  const float a = row.sum == 0 ? 0 : tilewise::residues::kHalfUnit, b = column.sum == 0 ? 0 : tilewise::residues::kHalfUnit;
+  const float rounded = 0.5f * (a * column.sum + b * row.sum) + a * b * depth;  //@ halves-rounded
+  return rounded * (1 + 0x1p-8f) <= bound;
+}
+// The number of moduli that the element needs: `needed`, or more than there are.
+DEVICE int needed_for(const RowScale& row, const RowScale& column, float bound, float depth, int needed) {
+  return within(row, column, bound, depth) ? needed : tilewise::residues::kMost + 1;  //@ halves-within
+}
+#else
 // Whether the error with a number of moduli is within the bound. NaN: no.
-DEVICE bool within(const RowScale& row, const RowScale& column, float bound, float depth, const Scales& scales) {
+DEVICE bool within(const RowScale& row, const RowScale& column, float bound, float depth, const tilewise::residues::Scales& scales) {
   const float a = unit_of(row.norm, scales.fits), b = unit_of(column.norm, scales.fits);
   const float rounded = 0.5f * (a * scales.unit_a * column.sum + b * scales.unit_b * row.sum);  //@ residues-rounded
   return (rounded + a * b * (0.25f * depth * scales.together + 0x1p-76f)) * (1 + 0x1p-18f) <= bound;
 }
+// The number of moduli that the element needs, at least `needed`.
+DEVICE int needed_for(const RowScale& row, const RowScale& column, float bound, float depth, int needed) {
+  while (needed <= tilewise::residues::kMost && !within(row, column, bound, depth, scales_of(needed))) ++needed;  //@ residues-within
+  return needed;
+}
+#endif
 
 KERNEL(tilewise::residues::kThreads, 3) certify(ARGUMENTS CertifyArgs args) {
   grid_dependency_wait();
@@ -54,7 +72,6 @@ KERNEL(tilewise::residues::kThreads, 3) certify(ARGUMENTS CertifyArgs args) {
         for (int e = 0; e < kTogether; ++e) sums[d][e] += float(some[e]);  //@ residues-lower-bound
       }
     }
-    Scales scales = scales_of(needed < tilewise::residues::kMost ? needed : tilewise::residues::kMost);
     UNROLL_ALL
     for (int d = 0; d < kDown; ++d) {
       if (i + d >= args.m) break;
@@ -63,10 +80,7 @@ KERNEL(tilewise::residues::kThreads, 3) certify(ARGUMENTS CertifyArgs args) {
       for (int e = 0; e < kTogether; ++e) {
         if (j + e >= args.n) continue;
         const float bound = float(args.tau) * (sums[d][e] * (row.magnitude * columns[e].magnitude));
-        while (needed <= tilewise::residues::kMost && !within(row, columns[e], bound, float(args.k), scales)) {  //@ residues-within
-          ++needed;
-          if (needed <= tilewise::residues::kMost) scales = scales_of(needed);
-        }
+        needed = needed_for(row, columns[e], bound, float(args.k), needed);
       }
     }
   }

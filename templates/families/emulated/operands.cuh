@@ -1,6 +1,6 @@
-// What the steps around products of residues share: see docs/emulation.md.
+// What the steps around products of residues, and with OF_HALVES around those of halves, share: see docs/emulation.md.
 #pragma once
-#include "families/residues/layout.hpp"
+#include "families/emulated/layout.hpp"
 #include "parts/moduli.cuh"
 #include "words/types.cuh"
 
@@ -13,6 +13,10 @@ struct RowScale {
 };
 static_assert(sizeof(RowScale) == tilewise::residues::kScaleBytes, "the plan reserves this much");
 
+#if OF_HALVES
+// The exponent of the unit of a row's numbers.
+DEVICE int unit_exponent(const RowScale& row) { return row.exponent - tilewise::residues::kHalfBits; }
+#else
 // The power of two at or above a norm that fits (tilewise::residues::Scales); 0 of a row of zeros.
 DEVICE float unit_of(float norm, float fits) {
   return float_of((bits_of(norm * fits * (1 + 0x1p-20f)) + 0x7fffffu) & 0xff800000u);  //@ residues-unit
@@ -28,3 +32,4 @@ DEVICE const tilewise::residues::Scales& scales_of(int moduli) { return kScales.
 DEVICE int unit_exponent(const RowScale& row, float fits, int bits) {
   return row.exponent - bits + (row.norm > 0 ? exponent_of(unit_of(row.norm, fits)) : 0);
 }
+#endif

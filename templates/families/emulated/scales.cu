@@ -2,14 +2,14 @@
 // number of moduli with the least.
 //
 // Where k is contiguous a warp takes a row; else a block takes 32 rows, and its warps share k. Constants: A_TRANSPOSED,
-// B_TRANSPOSED.
-#include "families/residues/operands.cuh"
+// B_TRANSPOSED, the types.
+#include "families/emulated/operands.cuh"
 #include "words/warp.cuh"
 
 typedef tilewise::residues::ScalesLayout Layout;
 
 struct ScaledOperand {
-  const double* from;
+  const Element* from;
   Int64 ld, rows;
   RowScale* to;
 };
@@ -96,7 +96,7 @@ DEVICE void scale_along(const ScaledOperand& x, Int64 k, int block) {
   const int lane = int(threadIdx.x) % 32;
   const Int64 row = Int64(block) * Layout::kWarps + int(threadIdx.x) / 32;
   if (row >= x.rows) return;  // the whole warp
-  const double* from = x.from + row * x.ld;
+  const Element* from = x.from + row * x.ld;
   RowSums sums;
   double scale = 0;
   UNROLL_BY(8)

@@ -1,4 +1,5 @@
-// Plans of the family residues: its steps, the parts of k, the chunks of C, and the workspace.
+// Plans of the families residues and halves: their steps, the parts of k, the chunks of C, and the
+// workspace.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,19 +11,20 @@
 #include "tests/support/problems.hpp"
 #include "vocabulary/plan.hpp"
 
-namespace tilewise::residues_plan_test {
+namespace tilewise::emulated_plan_test {
 namespace {
 
-Problem emulated(std::int64_t m, std::int64_t n, std::int64_t k) {
+Problem emulated(std::int64_t m, std::int64_t n, std::int64_t k, DType type = DType::f64) {
   Problem problem = test::make_problem(Layout::nn, m, n, k);
-  set_types(problem, DType::f64, DType::f64, MathMode::emulated);
+  set_types(problem, type, type, MathMode::emulated);
   return problem;
 }
 
 DeviceInfo hopper() { return nominal_device(parse_target("sm_90a")); }
 
 Plan plan_for(const Problem& problem, const DeviceInfo& device) {
-  const KernelTemplate& kernel = find_template("residues");
+  const KernelTemplate& kernel =
+      find_template(problem.a.type == DType::f64 ? "residues" : "halves");
   const Configuration c = kernel.default_configuration(problem, device);
   EXPECT_EQ(rejection(kernel, problem, c, device), "");
   return kernel.plan(problem, c, device);
@@ -47,6 +49,41 @@ TEST(ResiduesPlan, CertifiesMultipliesAndEndsWithTheNativeProduct) {
         EXPECT_EQ(a.value % 256, 0);
         EXPECT_LT(a.value, plan.workspace_bytes);
       }
+}
+
+TEST(HalvesPlan, CertifiesMultipliesTwoPartsAndEndsWithTheNativeProduct) {
+  const Plan plan = plan_for(emulated(700, 900, 5000, DType::f32), hopper());
+  EXPECT_EQ(entries_of(plan), (std::vector<std::string>{"scales", "planes", "wgmma", "certify",
+                                                        "planes", "wgmma", "combine", "simt"}));
+  EXPECT_EQ(plan.steps.back().kernel.defines.at("CONDITIONAL"), 1);
+  EXPECT_EQ(multiply_step(plan)->kernel.defines.at("OF_HALVES"), 1);
+  EXPECT_EQ(multiply_step(plan)->kernel.defines.at("ELEMENT_PARTS"), 2);
+  int magnitudes = 0, halves = 0;
+  for (const TensorMapRecipe& map : plan.tensor_maps) {
+    if (map.type == DType::i8) {
+      ++magnitudes;
+      EXPECT_EQ(map.dims[0], 1264) << "16 of each 64 steps of k, whose last 8 are no whole 64";
+    }
+    if (map.type == DType::f16) {
+      ++halves;
+      EXPECT_EQ(map.dims[0], 5000);
+      EXPECT_EQ(map.dims[1], 2 * (halves == 1 ? 700 : 912)) << "both parts";
+    }
+  }
+  EXPECT_EQ(magnitudes, 2);
+  EXPECT_EQ(halves, 2);
+}
+
+TEST(HalvesPlan, IsForEmulatedProductsInF32) {
+  const KernelTemplate& kernel = find_template("halves");
+  Problem problem = emulated(256, 256, 256, DType::f32);
+  EXPECT_TRUE(kernel.supports(problem, hopper()));
+  EXPECT_FALSE(kernel.supports(problem, nominal_device(parse_target("sm_80"))));
+  EXPECT_FALSE(kernel.supports(emulated(64, 64, 131'072, DType::f32), hopper()))
+      << "products of magnitudes stay below 2^31";
+  EXPECT_FALSE(kernel.supports(emulated(256, 256, 256), hopper()));
+  problem.batch = 2;
+  EXPECT_FALSE(kernel.supports(problem, hopper()));
 }
 
 TEST(ResiduesPlan, DeepProductsAreSummedInParts) {
@@ -90,4 +127,4 @@ TEST(ResiduesPlan, IsForEmulatedProductsOfOneBatchOnHopperAlone) {
 }
 
 }  // namespace
-}  // namespace tilewise::residues_plan_test
+}  // namespace tilewise::emulated_plan_test

@@ -1,30 +1,46 @@
-// planes: matrices of bytes of A and B, with k contiguous. MAGNITUDES 1: one matrix of 7-bit magnitudes, rounded down. 0: a
-// matrix of residues for each modulus that the device has chosen, of the integers to which rows are scaled and rounded.
+// planes: matrices of A and B, with k contiguous. MAGNITUDES 1: one matrix of 7-bit magnitudes, rounded down; of halves it
+// has a sample of the steps of k. 0: a matrix of residues for each modulus that the device has chosen, of the integers to
+// which rows are scaled and rounded; with OF_HALVES two matrices of f16, whose sum is the scaled operand.
 //
-// A thread takes 16 steps of k of a row (a column of B), and writes 16 bytes to each matrix.
+// A thread takes 16 steps of k of a row (a column of B).
 //
-// Constants: A_TRANSPOSED, B_TRANSPOSED, VECTOR_A, VECTOR_B (elements of a load where k is contiguous: 1 or 2).
-#include "families/residues/operands.cuh"
+// Constants: A_TRANSPOSED, B_TRANSPOSED, VECTOR_A, VECTOR_B (elements of a load where k is contiguous: 1, 2 or 4), the types.
+#include "families/emulated/operands.cuh"
 
 typedef tilewise::residues::PlanesLayout Layout;
 constexpr int kValues = Layout::kValues, kWords = Layout::kWords;
 
+#if OF_HALVES && !MAGNITUDES
+typedef Number<TYPE_F16> Half;
+typedef Half::Stored Plane;
+#else
+typedef signed char Plane;
+#endif
+
 struct PlanesOperand {
-  const double* from;
+  const Element* from;
   Int64 ld;
   Int64 first, rows;  // of the operand: those that are taken
   const RowScale* scales;
-  signed char* to;
+  Plane* to;
   Int64 to_rows;      // of a matrix: those that the operand lacks are zeros
 };
 struct PlanesArgs {
   PlanesOperand a, b;
   Int64 k;            // 0: neither is read
-  Int64 part, to_ld;  // steps of k of a part, and bytes of a row of a matrix
+  Int64 part, to_ld;  // steps of k of a part, and elements of a row of a matrix
+  Int64 sampled_of;   // of so many steps of k, magnitudes of halves have the first kSampled
   ModuliArgs moduli;
   int blocks_a;
 };
 
+// The step of k of a matrix's step.
+DEVICE Int64 source_step(const PlanesArgs& args, Int64 step) {
+  constexpr int SAMPLED = tilewise::residues::kSampled;
+  return OF_HALVES && MAGNITUDES ? step / SAMPLED * args.sampled_of + step % SAMPLED : step;  //@ halves-sample
+}
+
+#if !OF_HALVES || MAGNITUDES
 // Writes the words of a thread, of those that lie in the row's `bytes`.
 template <int APART>
 DEVICE void write_words(signed char* to, const unsigned (&words)[kWords], Int64 bytes) {
@@ -36,6 +52,8 @@ DEVICE void write_words(signed char* to, const unsigned (&words)[kWords], Int64 
       if (w * APART < bytes) *reinterpret_cast<unsigned*>(to + w * APART) = words[w];  //@ residues-row-end
   }
 }
+
+#endif
 
 #if MAGNITUDES
 // The magnitudes of a thread's values: at most |x| / row.magnitude.
@@ -57,6 +75,28 @@ DEVICE void write_values(const PlanesArgs&, const double (&values)[kValues], con
     }
   }
   write_words<APART>(to, words, bytes);
+}
+#elif OF_HALVES
+// matrices: elements from the matrix of the nearest numbers to that of the rest.
+template <bool OF_A, int APART>
+DEVICE void write_values(const PlanesArgs&, const double (&values)[kValues], const RowScale& row, Plane* to, Int64 elements,
+                         Int64 matrices) {
+  constexpr int TOGETHER = APART == 4 ? 8 : 4;  // neighbours in a row of a matrix
+  const double scale = f64_power_of_2(-unit_exponent(row));
+  UNROLL_ALL
+  for (int first = 0; first < kValues; first += TOGETHER) {
+    const int at = first / 4 * APART;
+    Plane high[TOGETHER], low[TOGETHER];
+    UNROLL_ALL
+    for (int e = 0; e < TOGETHER; ++e) {
+      const float x = float(values[first + e] * scale);
+      high[e] = Half::narrow(x);
+      low[e] = Half::narrow(x - Half::widen(high[e]));  //@ halves-rest
+    }
+    if (at >= elements) break;
+    store_vector<TOGETHER>(to + at, high);
+    store_vector<TOGETHER>(to + matrices + at, low);  //@ halves-low
+  }
 }
 #else
 // The integers of a thread's values plus 2^63, in two words of 32 bits each, the lowest first.
@@ -104,10 +144,10 @@ DEVICE void write_values(const PlanesArgs& args, const double (&values)[kValues]
 
 // COUNT neighbours in memory, of those with `left` of them inside.
 template <int COUNT, int VECTOR>
-DEVICE void load_some(double* to, const double* from, Int64 left) {
+DEVICE void load_some(double* to, const Element* from, Int64 left) {
   UNROLL_ALL
   for (int e = 0; e < COUNT; e += VECTOR) {
-    double some[VECTOR];
+    Element some[VECTOR];
     load_part<VECTOR>(some, from + e, 0, left - e < VECTOR ? int(left - e) : VECTOR);
     UNROLL_ALL
     for (int v = 0; v < VECTOR; ++v) to[e + v] = some[v];
@@ -126,25 +166,28 @@ DEVICE void write_block(const PlanesArgs& args, const PlanesOperand& x, unsigned
   const Int64 part = nth / across;
   // Of the part: the thread's first step, and those that the operand has.
   const Int64 first = Int64(nth % across) * LAYOUT.depth() + (ALONG_K ? 4 * lane : warp / 4 * 32 + lane / 16 * 16);
-  const Int64 rest = args.k - part * args.part, inside = rest < args.part ? rest : args.part;
+  const Int64 rest = args.k - part * args.part, inside = OF_HALVES || rest < args.part ? rest : args.part;
   if (row >= x.to_rows || first >= args.to_ld) return;
   double values[kValues] = {};
   RowScale scale = {0, 0, 0, 0};
   if (row < x.rows) {
     scale = x.scales[x.first + row];  //@ residues-scale-of-row
-    const Int64 step = part * args.part + first;
-    const double* from = x.from + (ALONG_K ? (x.first + row) * x.ld + step : step * x.ld + x.first + row);
+    const Int64 step = source_step(args, part * args.part + first), left = inside - source_step(args, first);
+    const Element* from = x.from + (ALONG_K ? (x.first + row) * x.ld + step : step * x.ld + x.first + row);
     if constexpr (ALONG_K) {
       UNROLL_ALL
-      for (int w = 0; w < kWords; ++w) load_some<4, VECTOR>(values + 4 * w, from + w * APART, inside - first - w * APART);
+      for (int w = 0; w < kWords; ++w) {
+        const Int64 by = source_step(args, w * APART);
+        load_some<4, VECTOR>(values + 4 * w, from + by, left - by);
+      }
     } else {
       UNROLL_ALL
       for (int e = 0; e < kValues; ++e)
-        if (first + e < inside) values[e] = from[e * x.ld];
+        if (e < left) values[e] = from[e * x.ld];
     }
   }
   const Int64 matrix = x.to_rows * args.to_ld;
-  signed char* to = x.to + part * matrix + row * args.to_ld + first;
+  Plane* to = x.to + part * matrix + row * args.to_ld + first;
   write_values<OF_A, APART>(args, values, scale, to, args.to_ld - first, args.moduli.parts * matrix);
 }
 

@@ -1,14 +1,21 @@
-// combine: C from the residues of its integers, alpha, beta and the epilogue. A thread takes neighbours of a row.
+// combine: C from the residues of its integers, or with OF_HALVES from sums of scaled rows and columns; alpha, beta and the
+// epilogue. A thread takes neighbours of a row.
 // Constants: VECTOR_C (elements of a store), PARTS (1: k has several parts), the types of C.
 //
 // The integer x of an element has |x| < P / 2, P the product of the moduli. It is the sum of w_l r_l less a multiple of P,
 // w_l the weight of a modulus and r_l the residue (tilewise::residues::Weights): "Ozaki scheme II", Ozaki, Uchino and
 // Imamura, 2025. Parts of k have residues of their own, which are added.
-#include "families/residues/operands.cuh"
+#include "families/emulated/operands.cuh"
 #include "parts/epilogue.cuh"
 
+#if OF_HALVES
+typedef float Product;
+#else
+typedef signed char Product;
+#endif
+
 struct CombineArgs {
-  const signed char* residues;  // [modulus][part][m][ld]
+  const Product* products;  // [modulus][part][m][ld]; of halves [m][ld]
   const RowScale* rows;
   const RowScale* columns;
   Result* c;
@@ -26,6 +33,24 @@ struct CombineArgs {
 
 constexpr int kTogether = tilewise::residues::kTogether, kDown = tilewise::residues::kDown;
 
+#if OF_HALVES
+// The sums of the elements of `down` rows, before rows and columns are scaled back.
+DEVICE void sums_of(double (&sums)[kDown][kTogether], const CombineArgs& args, const float* from, int down, int) {
+  UNROLL_ALL
+  for (int d = 0; d < kDown; ++d) {
+    float some[kTogether];
+    load_vector<kTogether>(some, from + (d < down ? d : 0) * args.ld);
+    UNROLL_ALL
+    for (int e = 0; e < kTogether; ++e) sums[d][e] = some[e];
+  }
+}
+// The exponents of the units of a row of A and of a column of B.
+struct UnitExponents {
+  DEVICE_MEMBER UnitExponents(int) {}
+  DEVICE_MEMBER int of_row(const RowScale& row) const { return unit_exponent(row); }
+  DEVICE_MEMBER int of_column(const RowScale& column) const { return unit_exponent(column); }
+};
+#else
 CONSTANTS tilewise::residues::Table<tilewise::residues::Weights, tilewise::residues::kMost - tilewise::residues::kLeast + 1>
     kWeights = tilewise::residues::weights_by_count();
 CONSTANTS tilewise::residues::Table<tilewise::residues::Modulus, tilewise::residues::kMost> kModuli =
@@ -48,8 +73,8 @@ DEVICE unsigned sum_of_parts(const CombineArgs& args, const signed char* from, i
 }
 
 // The integers of the elements of `down` rows, before rows and columns are scaled back.
-DEVICE void integers_of(double (&integers)[kDown][kTogether], const CombineArgs& args, const signed char* from, int down,
-                        int count) {
+DEVICE void sums_of(double (&integers)[kDown][kTogether], const CombineArgs& args, const signed char* from, int down,
+                    int count) {
   const tilewise::residues::Weights& weights = kWeights.of[count - tilewise::residues::kLeast];
   double high[kDown][kTogether] = {}, low[kDown][kTogether] = {};
   const Int64 matrix = args.m * args.ld;
@@ -82,6 +107,14 @@ DEVICE void integers_of(double (&integers)[kDown][kTogether], const CombineArgs&
   }
 }
 
+struct UnitExponents {
+  tilewise::residues::Scales scales;
+  DEVICE_MEMBER UnitExponents(int count) : scales(scales_of(count)) {}
+  DEVICE_MEMBER int of_row(const RowScale& row) const { return unit_exponent(row, scales.fits, scales.bits_a); }
+  DEVICE_MEMBER int of_column(const RowScale& column) const { return unit_exponent(column, scales.fits, scales.bits_b); }
+};
+#endif
+
 KERNEL(tilewise::residues::kThreads, 2) combine(ARGUMENTS CombineArgs args) {
   grid_dependency_wait();
   launch_dependents();
@@ -94,15 +127,15 @@ KERNEL(tilewise::residues::kThreads, 2) combine(ARGUMENTS CombineArgs args) {
   const int down = args.m - i < kDown ? int(args.m - i) : kDown;
   double sums[kDown][kTogether] = {};
   if (args.k > 0) {
-    integers_of(sums, args, args.residues + i * args.ld + j, down, count);
-    const tilewise::residues::Scales scales = scales_of(count);
+    sums_of(sums, args, args.products + i * args.ld + j, down, count);
+    const UnitExponents exponents(count);
     UNROLL_ALL
     for (int e = 0; e < kTogether; ++e) {
       const Int64 column = args.first + (j + e < args.n ? j + e : j);
-      const int of_column = unit_exponent(args.columns[column], scales.fits, scales.bits_b);
+      const int of_column = exponents.of_column(args.columns[column]);
       UNROLL_ALL
       for (int d = 0; d < kDown; ++d) {
-        const int of_row = unit_exponent(args.rows[d < down ? i + d : i], scales.fits, scales.bits_a);
+        const int of_row = exponents.of_row(args.rows[d < down ? i + d : i]);
         sums[d][e] *= f64_power_of_2(of_row + of_column);  //@ residues-scaled-back
       }
     }
@@ -116,7 +149,7 @@ KERNEL(tilewise::residues::kThreads, 2) combine(ARGUMENTS CombineArgs args) {
     for (int e = 0; e < kTogether; e += VECTOR_C) {
       Sum some[VECTOR_C];
       UNROLL_ALL
-      for (int v = 0; v < VECTOR_C; ++v) some[v] = sums[d][e + v];
+      for (int v = 0; v < VECTOR_C; ++v) some[v] = Sum(sums[d][e + v]);
       const Int64 left = args.n - j - e;
       if (left > 0)
         blend_part<VECTOR_C>(scalars, some, c + e, 0, left < VECTOR_C ? int(left) : VECTOR_C,

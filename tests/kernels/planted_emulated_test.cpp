@@ -1,7 +1,8 @@
-// Mistakes planted in the family residues: units, residues, the certificate, the reconstruction.
+// Mistakes planted in the families residues and halves: units, residues, halves, the certificate,
+// the reconstruction.
 #include "tests/kernels/planted.hpp"
 
-namespace tilewise::test::planted_residues_test {
+namespace tilewise::test::planted_emulated_test {
 namespace {
 
 const std::string kWrong = " instead of ", kNative = "the native product ran";
@@ -12,11 +13,19 @@ Subject subject(const std::string& name, const std::string& layout) {
           R"("EPILOGUE":2,"VECTOR_C":1})",
           "--types f64 f64 emulated --layout " + layout};
 }
+Subject of_halves(const std::string& name, const std::string& layout) {
+  return {name, TILEWISE_CHECK_PLAIN,
+          R"(halves {"TILE_M":64,"TILE_N":64,"TILE_K":64,"CONSUMERS":1,"STAGES":2,)"
+          R"("EPILOGUE":2,"VECTOR_C":1,"PROMOTE":1})",
+          "--types f32 f32 emulated --layout " + layout};
+}
+const Subject kHalves = of_halves("Halves", "nn"), kTurnedHalves = of_halves("TurnedHalves", "tt");
 const Subject kResidues = subject("Residues", "nn"), kTurned = subject("Turned", "tt");
 
 class UnchangedResidues : public testing::TestWithParam<Subject> {};
 TEST_P(UnchangedResidues, HasNothingThatIsFound) { expect_nothing_found(GetParam()); }
-INSTANTIATE_TEST_SUITE_P(Each, UnchangedResidues, testing::Values(kResidues, kTurned),
+INSTANTIATE_TEST_SUITE_P(Each, UnchangedResidues,
+                         testing::Values(kResidues, kTurned, kHalves, kTurnedHalves),
                          [](const auto& of) { return of.param.name; });
 
 struct Planted {
@@ -47,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(
                 {kWrong}},
         Planted{"AnotherModulus",
                 kResidues,
-                changed("wgmma-modulus"_marker, "/ args.moduli.parts", "/ 2"),
+                changed("wgmma-modulus"_marker, "/ int(args.moduli.parts)", "/ 2"),
                 {kWrong}},
         Planted{"AUnitThatIsTooSmall",
                 kResidues,
@@ -101,6 +110,27 @@ INSTANTIATE_TEST_SUITE_P(
                 kResidues,
                 changed("residues-integer"_marker, ", low[d][e])", ", 0.0)"),
                 {kWrong}},
+        Planted{"HalvesWithoutTheRest",
+                kHalves,
+                changed("halves-rest"_marker, "x - Half::widen(high[e])", "0.0f"),
+                {kWrong}},
+        Planted{"TheRestIsNotStored", kTurnedHalves, removed("halves-low"_marker), {kWrong}},
+        Planted{"NoSteps",
+                kHalves,
+                changed("halves-sample"_marker, "step / SAMPLED * args.sampled_of", "args.k"),
+                {kNative}},
+        Planted{"HalvesInTheOtherCase",
+                kHalves,
+                changed("halves-native"_marker, "? 0 : 1", "? 1 : 0"),
+                {kWrong}},
+        Planted{"AnErrorOfHalvesThatIsTooLarge",
+                kHalves,
+                changed("halves-rounded"_marker, "0.5f *", "500000.0f *"),
+                {kNative}},
+        Planted{"HalvesWithoutACertificate",
+                kHalves,
+                changed("halves-within"_marker, "kMost + 1", "kLeast"),
+                {kWrong}},
         Planted{"ColumnsAreNotScaledBack",
                 kTurned,
                 changed("residues-scaled-back"_marker, "of_row + of_column", "of_row"),
@@ -108,4 +138,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& of) { return of.param.name; });
 
 }  // namespace
-}  // namespace tilewise::test::planted_residues_test
+}  // namespace tilewise::test::planted_emulated_test

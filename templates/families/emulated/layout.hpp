@@ -1,7 +1,18 @@
-// The blocks of the steps around products of residues, and what their kernels and the plan share.
+// The blocks of the steps around products of residues or of halves, and what their kernels and the
+// plan share.
 #pragma once
 
 namespace tilewise::residues {
+
+// Halves: a row is scaled by a power of two to magnitudes below 2^kHalfBits, and an element is the
+// sum of two numbers of f16, the nearest one and the nearest to the rest. It is off by at most
+// 2^-22 of itself or 2^-25, whichever is more.
+constexpr int kHalfBits = 15;
+// Twice 2^-25, relative to the scaled row's bound.
+constexpr float kHalfUnit = 0x1p-39f;
+
+// Neighbouring steps of k that the magnitudes have all or none of.
+constexpr int kSampled = 16;
 
 // Bytes that the scale of a row of A or a column of B takes.
 constexpr int kScaleBytes = 16;
