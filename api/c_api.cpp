@@ -134,8 +134,7 @@ static_assert(sizeof(tilewise_options) ==
               offsetof(tilewise_options, host_memory_limit) + sizeof(std::int64_t));
 static_assert(sizeof(tilewise_problem) ==
               offsetof(tilewise_problem, distribution) + sizeof(tilewise_distribution));
-static_assert(sizeof(tilewise_call) ==
-              offsetof(tilewise_call, group_rows) + sizeof(const std::int32_t*));
+static_assert(sizeof(tilewise_call) == offsetof(tilewise_call, accuracy) + sizeof(double));
 /// Larger than every version of a struct; a larger size is uninitialised memory.
 constexpr std::size_t kLargestStruct = 4096;
 
@@ -261,6 +260,7 @@ ReadCall::ReadCall(const tilewise_call* given) {
   call.operands = {operands.data(), count};
   call.group_rows = x.group_rows;
   call.workspace = x.workspace, call.workspace_bytes = x.workspace_bytes;
+  call.accuracy = x.accuracy;
 }
 
 template <class Pack>

@@ -397,6 +397,9 @@ void check_call(const Problem& problem, const Call& call) {
     check_epilogue(problem, call, a, b, c);
   if (is_grouped(problem) || call.group_rows) [[unlikely]]
     check_groups(problem, call);
+  if (!(call.accuracy >= 0 && call.accuracy <= 1)) [[unlikely]]
+    throw Error(ErrorKind::invalid_argument,
+                "accuracy = " + std::to_string(call.accuracy) + "; allowed is 0 to 1");
   if (is_empty(problem)) return;
 
   if (!problem.pointers) check_batches_of_c(c);

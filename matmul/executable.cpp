@@ -1,6 +1,7 @@
 #include "matmul/executable.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -444,6 +445,9 @@ void Executable::fill_field(const Patch& patch, const Call& call, const Memory& 
       return store(field, epilogue_operand({patch.kind, patch.value}, call).ld);
     case Kind::operand_stride:
       return store(field, epilogue_operand({patch.kind, patch.value}, call).stride);
+    case Kind::tolerance:
+      // The rest is the rounding of the result.
+      return store(field, std::max(std::bit_cast<double>(patch.value), call.accuracy - 0x1p-52));
     case Kind::operand_value:
       return store(field, epilogue_operand({patch.kind, patch.value}, call).value);
     case Kind::integer64:

@@ -428,7 +428,7 @@ float32 for 8-bit floats. It must not share memory with a or b. beta = 0 never r
 
 math: of float32 "strict" (each multiply-add rounded once), "tf32" or "f32x3"; of 8-bit floats "strict" or "fast"; of
 float64 and float32 also "emulated" (docs/emulation.md).
-accuracy: instead, the fastest mode whose error relative to |a| |b| is at most this.
+accuracy: instead, the fastest mode whose error relative to |a| |b| is at most this. Emulated float64 uses what it allows.
 stream: a CUDA stream (a handle, or an object of PyTorch, CuPy or Numba); None: the current one of the arrays' library.
 The product is enqueued.
 epilogue: what becomes of the sums (acc) before they are stored in out, as text (docs/epilogues.md) or as a function

@@ -1,6 +1,7 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <memory>
@@ -82,8 +83,10 @@ class Multiplier {
     {
       const WithoutGil released;
       for (Product& product : products) {
-        if (mode.accuracy)
-          product.problem.math = matmul_->fastest_within(product.problem, *mode.accuracy);
+        if (mode.accuracy) {
+          product.problem.math = mode_within(product.problem, *mode.accuracy);
+          product.call.accuracy = std::min(*mode.accuracy, 1.0);
+        }
         product.call.alpha = scalars.alpha, product.call.beta = scalars.beta;
         product.call.operands = product.operands;
         if (by_copies) {
@@ -158,9 +161,26 @@ class Multiplier {
     call.packed_b = &packed;
   }
 
+  /// Matmul::fastest_within(), which takes longer than a small product: once for each problem.
+  MathMode mode_within(const Problem& problem, double accuracy) {
+    const std::pair key{problem, accuracy};
+    {
+      const std::lock_guard lock(modes_mutex_);
+      if (const auto known = modes_.find(key); known != modes_.end()) return known->second;
+    }
+    const MathMode mode = matmul_->fastest_within(problem, accuracy);
+    const std::lock_guard lock(modes_mutex_);
+    if (modes_.size() >= kMostModes) modes_.clear();
+    modes_[key] = mode;
+    return mode;
+  }
+
+  static constexpr std::size_t kMostModes = 10'000;
   MatmulOptions options_;
   Warnings warnings_;
   std::optional<Matmul> matmul_;
+  std::mutex modes_mutex_;
+  std::map<std::pair<Problem, double>, MathMode> modes_;  ///< guarded by modes_mutex_
 };
 
 /// The process's multipliers, one for each device, with the options of configure(). Guarded by the

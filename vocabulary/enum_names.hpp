@@ -34,7 +34,7 @@ inline constexpr Origin kLast<Origin> = Origin::shipped;
 template <>
 inline constexpr StepRole kLast<StepRole> = StepRole::native;
 template <>
-inline constexpr Argument::Kind kLast<Argument::Kind> = Argument::Kind::operand_value;
+inline constexpr Argument::Kind kLast<Argument::Kind> = Argument::Kind::tolerance;
 template <>
 inline constexpr Objective kLast<Objective> = Objective::energy;
 

@@ -12,7 +12,7 @@ constexpr std::array<std::string_view, 9> kRoles{
     "pack_a", "pack_b", "pack_both", "multiply", "reduce", "scale", "split", "certify", "native"};
 
 // In the order of Argument::Kind.
-constexpr std::array<std::string_view, 24> kKinds{"a",
+constexpr std::array<std::string_view, 25> kKinds{"a",
                                                   "b",
                                                   "c",
                                                   "workspace",
@@ -35,8 +35,9 @@ constexpr std::array<std::string_view, 24> kKinds{"a",
                                                   "operand",
                                                   "operand_ld",
                                                   "operand_stride",
-                                                  "operand_value"};
-static_assert(kKinds.size() == static_cast<std::size_t>(Argument::Kind::operand_value) + 1);
+                                                  "operand_value",
+                                                  "tolerance"};
+static_assert(kKinds.size() == static_cast<std::size_t>(Argument::Kind::tolerance) + 1);
 
 struct Field {
   std::uint32_t bytes, alignment;

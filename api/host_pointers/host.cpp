@@ -164,7 +164,7 @@ void multiply_at_once(Device& device, Stream stream, const HostPlan& plan,
   call.lda = min_lda(p), call.ldb = min_ldb(p), call.ldc = min_ldc(p);
   call.stride_a = a.device_stride(p.a.type), call.stride_b = b.device_stride(p.b.type);
   call.stride_c = c.device_stride(p.c.type);
-  call.alpha = given.alpha, call.beta = given.beta;
+  call.alpha = given.alpha, call.beta = given.beta, call.accuracy = given.accuracy;
   call.stream = stream;
   if (reads) {
     upload(device, call.stream, on_a.data(), given.a, a);

@@ -296,7 +296,7 @@ void StreamedProduct::launch(const HostTile& tile) {
   place(HostOperand::c, call.c, call.ldc, call.stride_c);
   if (plan_.task.shares_a) call.stride_a = 0;
   if (plan_.task.shares_b) call.stride_b = 0;
-  call.alpha = call_.alpha;
+  call.alpha = call_.alpha, call.accuracy = call_.accuracy;
   call.beta = tile.begins ? call_.beta : 1;
   call.stream = compute_.get();
   executables_.at(plan_.problem_of(tile))->launch(call, workspace_);

@@ -65,6 +65,10 @@ struct Call {
   /// that may not allocate.
   void* workspace = nullptr;
   std::int64_t workspace_bytes = 0;
+  /// Of an emulated product in f64: an element may be off by this much relative to |A| |B|, if that
+  /// is more than the mode's bound (MathMode::emulated). It then takes less time. 0 to 1; 0: the
+  /// mode's bound. Other products do not read it.
+  double accuracy = 0;
 };
 
 }  // namespace tilewise

@@ -293,12 +293,15 @@ typedef struct tilewise_call {
    * their number (TILEWISE_COUNTS). The host does not read it. Numbers outside of 0 to m (k) count
    * as the nearest inside. */
   const int32_t* group_rows;
+  /* Of an emulated product in F64: an element may be off by this much relative to |A| |B|, if that
+   * is more than the mode's bound. It then takes less time. 0 to 1; 0: the mode's bound. */
+  double accuracy;
 } tilewise_call;
 
 #define TILEWISE_CALL_INIT                                                                       \
   {                                                                                              \
     sizeof(tilewise_call), NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 1.0, 0.0, NULL, NULL, NULL, NULL, \
-        NULL, NULL, 0, NULL, 0, NULL                                                             \
+        NULL, NULL, 0, NULL, 0, NULL, 0.0                                                        \
   }
 
 /* Any product on device pointers, enqueued on the call's stream. TILEWISE_INVALID_ARGUMENT for an

@@ -62,7 +62,7 @@ class Emulated : public test::OnDevice {
     Call call;
     call.a = on_a.data(), call.b = on_b.data(), call.c = on_c.data();
     call.lda = k, call.ldb = n, call.ldc = n;
-    call.alpha = 1, call.beta = 0;
+    call.alpha = 1, call.beta = 0, call.accuracy = accuracy_;
     executable.launch(call, workspace.data());
     Result<T> result{Numbers<T>(static_cast<std::size_t>(m * n))};
     device_->copy_to_host(result.c.data(), on_c.data(), m * n * kBytes, nullptr);
@@ -138,6 +138,7 @@ class Emulated : public test::OnDevice {
 
   std::mt19937_64 random_{7};
   std::size_t steps_ = 0;  ///< of the last product
+  double accuracy_ = 0;    ///< of calls
 };
 
 TEST_F(Emulated, PartsOfADeepProductAreAdded) {
@@ -152,6 +153,24 @@ TEST_F(Emulated, RowsHaveEqualBitsBesideOthers) {
   expect_equal_bits_of_rows<double>();
   expect_equal_bits_of_rows<float>();
 }
+// The moduli are as many as the call's accuracy needs.
+TEST_F(Emulated, AnAccuracyTakesFewerModuli) {
+  constexpr std::int64_t m = 20, n = 30, k = 100;
+  const Numbers<double> a = numbers<double>(m * k), b = numbers<double>(k * n);
+  std::int32_t moduli = 17;
+  for (const double accuracy : {0.0, 1e-12, 1e-8, 1e-5}) {
+    accuracy_ = accuracy;
+    const Result<double> result = multiply(m, n, k, a.data(), b);
+    EXPECT_LT(result.moduli, moduli) << accuracy;
+    moduli = result.moduli;
+    expect_within(std::max(accuracy, std::sqrt(double(k)) * 0x1p-53), m, n, k, a, b, result.c);
+  }
+  accuracy_ = 1e-20;  // below the mode's bound
+  const Result<double> exact = multiply(m, n, k, a.data(), b);
+  accuracy_ = 0;
+  EXPECT_EQ(exact.c, multiply(m, n, k, a.data(), b).c);
+}
+
 TEST_F(Emulated, ChunksOfColumnsHaveTheBitsOfTheWhole) {
   expect_equal_bits_of_chunks<double>();
   expect_equal_bits_of_chunks<float>();

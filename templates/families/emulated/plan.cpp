@@ -327,7 +327,7 @@ class EmulatedPlan {
         {Kind::integer64, round_up(columns, Sizes::kColumns)},
         {Kind::k},
         {Kind::workspace, memory_.needed},
-        {Kind::integer64, std::bit_cast<std::int64_t>(tau)},
+        {r_.scheme.halves ? Kind::integer64 : Kind::tolerance, std::bit_cast<std::int64_t>(tau)},
         {Kind::integer32, r_.parts}};
     set_blocks(made, blocks_of_elements(columns), residues::kThreads);
     const double results = double(r_.m) * double(columns);
