@@ -69,7 +69,8 @@ Plan staged_plan(const Problem& p, const Configuration& c, const DeviceInfo&) {
 }
 
 bool supports_one_product(const Problem& problem, const DeviceInfo& device) {
-  return supports_strict_f32(problem, device) && problem.batch == 1;
+  return supports_strict_f32(problem, device) && problem.math == MathMode::strict &&
+         problem.batch == 1;
 }
 
 KernelTemplate staged_template() {

@@ -100,7 +100,7 @@ class Operands {
   void make_steep(Matrix& matrix, bool k_is_row) const;
   void make_special(Matrix& matrix, std::uint64_t seed) const;
   void make_inexact(Matrix& matrix, bool of_a, std::uint64_t seed) const;
-  std::optional<Difference> inexact_difference(Matrix& got, bool native);
+  std::optional<Difference> inexact_difference(Matrix& got, std::optional<bool> native);
   void tag();
   std::vector<double> as_numbers(Matrix& matrix, std::int64_t batch, bool transpose) const;
   void add_operands(std::uint64_t seed);
