@@ -106,10 +106,16 @@ Entry* DropIn::entry_of(const Product& product, int device, Circumstances& circu
     made->leading = leading;
     made->device = device;
     made->there = &there;
+    made->math = product.problem.math;
     if (!settings_.record.empty())
       made->decision.why = Why::recording;
     else
       made->decision = there.answerer->decide(product.problem);
+    if (made->math == MathMode::emulated && made->decision.why == Why::untuned) {
+      Problem strict = product.problem;
+      strict.math = made->math = MathMode::strict;
+      made->decision = there.answerer->decide(strict);
+    }
     found = entries_.emplace(key, std::move(made)).first;
   }
   slot = {this, found->second.get()};
@@ -157,6 +163,7 @@ DropIn::Outcome DropIn::consider(const Gemm& gemm, Circumstances& circumstances)
     Why why = Why::none;
     Entry* entry = entry_of(product, device, circumstances, why);
     if (!entry) return pass(why);
+    product.problem.math = entry->math;
     why = entry->decision.why;
     if ((why == Why::none || why == Why::recording) && !circumstances.complete())
       return pass(Why::arguments);

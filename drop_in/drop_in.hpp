@@ -71,6 +71,7 @@ struct OfDevice {
 /// dimensions. Never removed.
 struct Entry {
   Problem problem;
+  MathMode math = MathMode::strict;  ///< of the product that answers
   OfDevice* there = nullptr;
   std::array<std::int64_t, 3> leading{};  ///< of Call's A, B, C; zeros without a record
   int device = 0;

@@ -185,6 +185,17 @@ TEST_F(DropInTest, ProductsInF64AndF32MayBeEmulatedOnRequest) {
   }
 }
 
+TEST_F(DropInTest, WithoutARecordOfTheModeTheStrictOneAnswers) {
+  tune();
+  Settings settings;
+  settings.device = "host";
+  settings.emulate = true;
+  DropIn drop_in(settings);
+  Circumstances circumstances;
+  for (int i = 0; i < 2; ++i)
+    EXPECT_TRUE(drop_in.consider(gemm_of(kFaster), circumstances).answered);
+}
+
 // A list of what a program multiplied has the epilogues, so that they are tuned.
 TEST_F(DropInTest, RecordsEpilogues) {
   Settings settings;
@@ -209,13 +220,15 @@ TEST_F(DropInTest, ManyProblemsStayBoundedAndRight) {
   settings.device = "host";
   DropIn drop_in(settings);
   Circumstances circumstances;
+  const std::vector<float> a(300 * 2), b(2 * 240);
+  std::vector<float> c(300 * 240);  // apart from both: what may overlap is not kept
   for (int i = 0; i < 70'000; ++i) {
     const Gemm gemm{.m = 1 + i % 300,
                     .n = 1 + i / 300,
                     .k = 2,
-                    .a = {a_.data(), kF32, 300},
-                    .b = {b_.data(), kF32, 2},
-                    .c = {c_.data(), kF32, 300},
+                    .a = {a.data(), kF32, 300},
+                    .b = {b.data(), kF32, 2},
+                    .c = {c.data(), kF32, 300},
                     .compute = kCompute32,
                     .scalar = kF32,
                     .alpha = &one,
