@@ -96,7 +96,7 @@ def main():
             print(json.dumps(case), file=sys.stderr)
             del a, b, results, products
             torch.cuda.empty_cache()
-    bound = "sqrt(k) 2^-53" if options.dtype == "f64" else "2^-20 + the sums' rounding"
+    bound = "sqrt(k) 2^-53" if options.dtype == "f64" else "3 x 2^-22 + the sums' rounding"
     print(json.dumps({"gpu": torch.cuda.get_device_name(0), "torch": torch.__version__, "dtype": options.dtype, "bound": bound,
                       **({"accuracy": options.accuracy} if options.accuracy else {}),
                       "cases": cases}, indent=1))

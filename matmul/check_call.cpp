@@ -399,7 +399,7 @@ void check_call(const Problem& problem, const Call& call) {
     check_groups(problem, call);
   if (!(call.accuracy >= 0 && call.accuracy <= 1)) [[unlikely]]
     throw Error(ErrorKind::invalid_argument,
-                "accuracy = " + std::to_string(call.accuracy) + "; allowed is 0 to 1");
+                "accuracy = " + in_digits(call.accuracy, 3) + "; allowed is 0 to 1");
   if (is_empty(problem)) return;
 
   if (!problem.pointers) check_batches_of_c(c);

@@ -36,7 +36,7 @@ constexpr std::array kProducts{
     ProductKind{DType::f32, DType::f32, DType::f32, DType::f32, MathMode::f32x3, kTensorSum,
                 0x3p-22},
     ProductKind{DType::f32, DType::f32, DType::f32, DType::f32, MathMode::emulated, kTensorSum,
-                0x1p-20},
+                0x3p-22},
     ProductKind{DType::f64, DType::f64, DType::f64, DType::f64, strict, 0x1p-53, 0},
     ProductKind{DType::f64, DType::f64, DType::f64, DType::f64, MathMode::emulated, 0x1p-53, 0},
     ProductKind{DType::f16, DType::f16, DType::f16, DType::f32, strict, kTensorSum, 0},

@@ -82,8 +82,7 @@ struct Argument {
     operand_ld,
     operand_stride,
     operand_value,  ///< of the epilogue's operand of slot `value`; operand_value is an f64
-    tolerance,      ///< the f64 whose bits `value` has, or less than the call's accuracy if that is
-                    ///< more
+    tolerance,  ///< the larger of the f64 whose bits `value` has and the call's accuracy less 2^-52
   };
   Kind kind;
   std::int64_t value = 0;

@@ -66,8 +66,8 @@ struct Call {
   void* workspace = nullptr;
   std::int64_t workspace_bytes = 0;
   /// Of an emulated product in f64: an element may be off by this much relative to |A| |B|, if that
-  /// is more than the mode's bound (MathMode::emulated). It then takes less time. 0 to 1; 0: the
-  /// mode's bound. Other products do not read it.
+  /// is more than the mode's bound (MathMode::emulated); where the native product runs, its bound
+  /// holds. The product then takes less time. 0 to 1; 0: the mode's bound. Others do not read it.
   double accuracy = 0;
 };
 

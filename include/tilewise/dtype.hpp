@@ -36,8 +36,8 @@ inline constexpr std::size_t kDTypes = 8;
 ///
 /// `emulated`: f64 and f32. A product may be computed by 8-bit integers (f64), where each element's
 /// error is at most sqrt(k) 2^-53 |A| |B| + 2^-53 |C|, or by three products of 16-bit floats (f32),
-/// where it is at most error_bound() |A| |B| + 2^-24 |C|. The GPU checks that in every call; else
-/// the product is that of `strict` (docs/emulation.md).
+/// where it is at most error_bound() |A| |B|. The GPU checks in every call what depends on the
+/// operands; else the product is that of `strict` (docs/emulation.md).
 enum class MathMode : std::uint8_t { strict, tf32, f32x3, fast, emulated };
 
 /// One row of the table of types, dtypes().
@@ -84,7 +84,7 @@ struct ProductKind {
   double sum_roundoff;
   /// Relative error of one product of two elements before it is added. 0 if products are exact,
   /// tf32 2 x 2^-11, f32x3 about 3 x 2^-22 (the small parts are rounded, and their product is
-  /// omitted), emulated f32 2^-20.
+  /// omitted), and so is that of emulated f32.
   double product_roundoff;
   /// The number of products in one partial sum. Partial sums are added in the accumulator's own
   /// arithmetic. 0: one sum over all of k.

@@ -294,7 +294,8 @@ typedef struct tilewise_call {
    * as the nearest inside. */
   const int32_t* group_rows;
   /* Of an emulated product in F64: an element may be off by this much relative to |A| |B|, if that
-   * is more than the mode's bound. It then takes less time. 0 to 1; 0: the mode's bound. */
+   * is more than the mode's bound; where the native product runs, its bound holds. The product
+   * then takes less time. 0 to 1; 0: the mode's bound. */
   double accuracy;
 } tilewise_call;
 

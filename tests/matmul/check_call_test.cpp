@@ -78,6 +78,18 @@ TEST(CheckCall, LeadingDimensionsAreAtLeastARowAsStored) {
   EXPECT_THAT(refusal(asked), AllOf(HasSubstr("ldc = 5"), HasSubstr("6 elements")));
 }
 
+TEST(CheckCall, AnAccuracyIsFromZeroToOne) {
+  Asked asked = good();
+  for (const double accuracy : {0.0, 1e-300, 1e-8, 1.0}) {
+    asked.call.accuracy = accuracy;
+    EXPECT_EQ(refusal(asked), "") << accuracy;
+  }
+  for (const double accuracy : {-1e-8, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
+    asked.call.accuracy = accuracy;
+    EXPECT_THAT(refusal(asked), HasSubstr("allowed is 0 to 1")) << accuracy;
+  }
+}
+
 TEST(CheckCall, RefusesNullOnlyWhereItWouldBeTouched) {
   Asked asked = good();
   asked.call.a = nullptr;

@@ -85,6 +85,17 @@ TEST(FastestWithin, GoesByRecordsWhereEveryModeHasOne) {
   EXPECT_EQ(x.within(1e-4), MathMode::f32x3) << "one that is not measured may be faster";
 }
 
+TEST(FastestWithin, AnEmulatedProductCountsOnlyWithARecord) {
+  Asked x;
+  x.answers = {{MathMode::f32x3, 20}, {MathMode::strict, 30}, {MathMode::emulated, 0}};
+  const double enough = x.bound(MathMode::emulated);
+  EXPECT_EQ(x.within(enough), MathMode::f32x3);
+  x.answers[MathMode::emulated] = 10;
+  EXPECT_EQ(x.within(enough), MathMode::emulated);
+  x.answers[MathMode::f32x3] = 5;
+  EXPECT_EQ(x.within(enough), MathMode::f32x3);
+}
+
 TEST(FastestWithin, RecordsOfOtherSizesCountByTheirRate) {
   Asked x;
   x.answers = {{MathMode::tf32, 8}, {MathMode::f32x3, 30}, {MathMode::strict, 3}};

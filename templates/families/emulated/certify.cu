@@ -5,6 +5,8 @@
 // (unit_a |b| + unit_b |a|) / 2 + k unit_a unit_b / 4, where |a| and |b| are the sums of the magnitudes of the row and the
 // column; the reconstruction adds at most 2^-76 of the product of the norms, and the rounding of the result.
 //
+// OF_HALVES: the same with units that do not depend on a number of moduli. Where the bound does not hold, none serves.
+//
 // Constant: PARTS (1: k has several parts).
 #include "families/emulated/operands.cuh"
 #include "words/warp.cuh"
@@ -27,6 +29,7 @@ constexpr int kTogether = tilewise::residues::kTogether, kDown = tilewise::resid
 // of others are a part of the product, which the plan's bound leaves room for.
 DEVICE bool within(const RowScale& row, const RowScale& column, float bound, float depth) {
   const float a = row.sum == 0 ? 0 : tilewise::residues::kHalfUnit, b = column.sum == 0 ? 0 : tilewise::residues::kHalfUnit;
+  // The whole of k a b, not a quarter: the product of the rests is left out, too.
   const float rounded = 0.5f * (a * column.sum + b * row.sum) + a * b * depth;  //@ halves-rounded
   return rounded * (1 + 0x1p-8f) <= bound;
 }

@@ -19,13 +19,13 @@ bool supports(const Problem& problem, const DeviceInfo& device, bool halves) {
       problem.k < 1 || !has(device.features, Feature::wgmma))
     return false;
   // The rows of an operand in two parts are numbered through.
-  return halves
-             ? problem.k <= Scheme::kMostDepth && 2 * std::max(problem.m, problem.n) <= kMostByTma
-             : has(device.features, Feature::mma_f64) &&
-                   std::max({problem.m, problem.n, problem.k}) <= kMostByTma;
+  return halves ? problem.k <= Scheme::kMostDepth &&
+                      2 * std::max(problem.m, round_up(problem.n, Sizes::kColumns)) <= kMostByTma
+                : has(device.features, Feature::mma_f64) &&
+                      std::max({problem.m, problem.n, problem.k}) <= kMostByTma;
 }
 
-/// wgmma's, with the values that are possible: sums are whole, and operands and C are aligned.
+/// wgmma's, with the values that are possible: operands and C are aligned, sums of residues whole.
 /// halves: also whether sums are promoted.
 std::vector<Parameter> parameters(bool halves) {
   std::vector<Parameter> made;

@@ -6,7 +6,7 @@ namespace tilewise::residues {
 
 // Halves: a row is scaled by a power of two to magnitudes below 2^kHalfBits, and an element is the
 // sum of two numbers of f16, the nearest one and the nearest to the rest. It is off by at most
-// 2^-22 of itself or 2^-25, whichever is more.
+// 2^-23 of itself or 2^-25, whichever is more.
 constexpr int kHalfBits = 15;
 // Twice 2^-25, relative to the scaled row's bound.
 constexpr float kHalfUnit = 0x1p-39f;

@@ -23,7 +23,7 @@ constexpr int kExpected = 15;
 /// below cuBLAS's (bench/results/h200_emulated.json).
 constexpr double kOfBound = 0.625;
 /// The certificate's bound of halves. The parts of every product that are left out are at most
-/// 3.01 x 2^-22 of it.
+/// 2.01 x 2^-22 of it.
 constexpr double kHalvesBound = 0.99 * 0x1p-22;
 /// 1, as the f32 that a kernel has for alpha.
 constexpr std::int64_t kFloatOne = 0x3f800000;

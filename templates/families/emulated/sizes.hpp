@@ -62,8 +62,8 @@ struct Sizes {
     return device.memory_bytes <= 0 || workspace() <= double(device.memory_bytes) / 4;
   }
 
-  /// Of so many steps of k the magnitudes of halves have the first kSampled: of deep products about
-  /// 1024 steps, from all of k. They leave much room, unlike those of residues.
+  /// Of so many steps of k the magnitudes of halves have the first kSampled: of deep products 1024
+  /// to 1536 steps, from all of k. They leave much room, unlike those of residues.
   std::int64_t sampled_of() const {
     return residues::kSampled * std::max<std::int64_t>(1, depth / 1024);
   }
