@@ -152,7 +152,7 @@ DropIn::Outcome DropIn::consider(const Gemm& gemm, Circumstances& circumstances)
   if (const Why why = product_of(gemm, circumstances.math, product); why != Why::none)
     return not_answered(why);
   if (Problem& problem = product.problem;
-      settings_.emulate && problem.math == MathMode::strict &&
+      settings_.emulate && !settings_.invariant && problem.math == MathMode::strict &&
       find_product_kind(problem.a.type, problem.c.type, MathMode::emulated))
     problem.math = MathMode::emulated;
   if (refuses()) set_invariant(product.problem);

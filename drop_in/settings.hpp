@@ -13,7 +13,8 @@ struct Settings {
   /// TILEWISE_DROP_IN_INVARIANT=1: answers every product by a batch-invariant one, compiling if
   /// necessary, and refuses those that it cannot answer. A process that records refuses nothing.
   bool invariant = false;
-  /// TILEWISE_DROP_IN_EMULATE=1: products in f64 and f32 may be emulated (MathMode::emulated).
+  /// TILEWISE_DROP_IN_EMULATE=1: products in f64 and f32 may be emulated (MathMode::emulated). Not
+  /// with `invariant`: the mode has no order of sums.
   bool emulate = false;
   std::string report;  ///< TILEWISE_DROP_IN_REPORT: "1" (standard error) or a file; empty: none
   /// TILEWISE_DROP_IN_RECORD: the prefix of a file name, to which "." and the process id are added.

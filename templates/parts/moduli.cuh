@@ -4,7 +4,7 @@
 #include "words/integers.cuh"
 
 // RESIDUES 1: a step multiplies residues, or makes something of them: it has nothing to do where the native product runs.
-// OF_HALVES 1: the same of products of halves, of which the device chooses only whether they serve.
+// OF_HALVES 1: a step multiplies halves, or makes something of them. It has nothing to do in the same case.
 // CONDITIONAL 1: a step is the native product: it has nothing to do where the others serve.
 #ifndef RESIDUES
 #define RESIDUES 0

@@ -268,6 +268,15 @@ TEST_F(Invariant, EveryProductIsAnsweredWithTheSameBitsInEveryBatch) {
   EXPECT_THAT(drop_in.report(), HasSubstr("4 products of cuBLAS: 4 answered, 0 refused"));
 }
 
+TEST_F(Invariant, ProductsAreNotEmulated) {
+  tune();
+  Settings both = settings();
+  both.emulate = true;
+  DropIn drop_in(both);
+  ASSERT_TRUE(drop_in.consider(gemm_of(kFaster), circumstances).answered);
+  EXPECT_THAT(drop_in.report(), AllOf(HasSubstr("f32 strict"), Not(HasSubstr("emulated"))));
+}
+
 TEST_F(Invariant, WhatCannotBeAnsweredIsRefusedLoudlyAndOnce) {
   DropIn drop_in(settings());
   Gemm pedantic = gemm_of(8);

@@ -5,7 +5,7 @@ namespace tilewise::emulated {
 
 /// The family whose kernel multiplies residues, or halves.
 const KernelTemplate& multiplier();
-/// Its configuration for the inner products of an emulated problem's one.
+/// Its configuration for the inner products, from the configuration of an emulated problem.
 Configuration of_multiplier(const Configuration& c);
 
 /// The plan of an emulated product: see docs/emulation.md.
