@@ -177,18 +177,19 @@ std::map<KernelSpec, KernelNeed> kernel_needs(const Plan& plan) {
 }
 
 Executable::Executable(Device& device, const Problem& problem, Plan plan,
-                       std::span<const Image> images)
-    : Executable(device, problem, plan, load_kernels(device, plan, images)) {}
+                       std::span<const Image> images, EmulatedCounts* counts)
+    : Executable(device, problem, plan, load_kernels(device, plan, images), counts) {}
 
 Executable::Executable(Device& device, const Problem& problem, Plan plan,
-                       const std::map<KernelSpec, std::shared_ptr<LoadedKernel>>& kernels)
+                       const std::map<KernelSpec, std::shared_ptr<LoadedKernel>>& kernels,
+                       EmulatedCounts* counts)
     : device_(&device),
       problem_(problem),
       plan_(std::move(plan)),
       map_owner_(plan_.tensor_maps.empty() ? 0 : next_map_owner()) {
   std::for_each(plan_.tensor_maps.begin(), plan_.tensor_maps.end(), check_recipe);
   for (const LaunchStep& step : plan_.steps)
-    steps_.push_back(make_step(step, kernels.at(step.kernel)));
+    steps_.push_back(make_step(step, kernels.at(step.kernel), counts));
   for (const LaunchStep& step : plan_.steps) find_packed_parts(step);
 }
 
@@ -226,7 +227,8 @@ void Executable::pack(StepRole role, const Call& call, void* memory) const {
 
 /// Fills in the constants of a step's argument struct and lists the fields that a call fills in.
 Executable::Step Executable::make_step(const LaunchStep& step,
-                                       std::shared_ptr<LoadedKernel> kernel) const {
+                                       std::shared_ptr<LoadedKernel> kernel,
+                                       EmulatedCounts* counts) const {
   const ArgumentLayout layout = layout_of(step.arguments, problem_.accumulator);
   if (layout.bytes > kMaxArgumentBytes)
     throw Error(ErrorKind::unsupported,
@@ -245,6 +247,8 @@ Executable::Step Executable::make_step(const LaunchStep& step,
       store(field, value);
     } else if (kind == Argument::Kind::integer32) {
       store(field, static_cast<std::int32_t>(value));
+    } else if (kind == Argument::Kind::counts) {
+      store(field, counts);
     } else {
       if (kind == Argument::Kind::tensor_map &&
           (value < 0 || value >= static_cast<std::int64_t>(plan_.tensor_maps.size())))
@@ -452,6 +456,7 @@ void Executable::fill_field(const Patch& patch, const Call& call, const Memory& 
       return store(field, epilogue_operand({patch.kind, patch.value}, call).value);
     case Kind::integer64:
     case Kind::integer32:
+    case Kind::counts:
       return;  // constants, filled in by make_step()
   }
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device/device.hpp"
+#include "matmul/emulated_counts.hpp"
 #include "matmul/packed_contents.hpp"
 #include "tilewise/call.hpp"
 #include "tilewise/problem.hpp"
@@ -39,12 +40,15 @@ struct BoundLaunch {
 /// library launch through this class. Immutable after construction; launch() is thread-safe.
 class Executable {
  public:
-  /// `images`: one per step, in order; steps with the same kernel may repeat one. Throws
-  /// Error(device) if the driver refuses an image.
-  Executable(Device& device, const Problem& problem, Plan plan, std::span<const Image> images);
+  /// `images`: one per step, in order; steps with the same kernel may repeat one. `counts`: where
+  /// the device counts the products of an emulated plan, or null. Throws Error(device) if the
+  /// driver refuses an image.
+  Executable(Device& device, const Problem& problem, Plan plan, std::span<const Image> images,
+             EmulatedCounts* counts = nullptr);
   /// Takes loaded kernels: one for each of kernel_needs(plan), loaded for at least that need.
   Executable(Device& device, const Problem& problem, Plan plan,
-             const std::map<KernelSpec, std::shared_ptr<LoadedKernel>>& kernels);
+             const std::map<KernelSpec, std::shared_ptr<LoadedKernel>>& kernels,
+             EmulatedCounts* counts = nullptr);
 
   /// Enqueues the plan's steps on the call's stream. The call must have passed check_call(): its
   /// values are copied unchecked. If the host's alpha or k is 0, pack steps are skipped and k = 0
@@ -97,7 +101,8 @@ class Executable {
     std::array<std::byte*, 2> packed = {};     ///< A and B if the caller has packed them
     std::array<bool, 2> packs = {true, true};  ///< whether this launch packs A and B
   };
-  Step make_step(const LaunchStep& step, std::shared_ptr<LoadedKernel> kernel) const;
+  Step make_step(const LaunchStep& step, std::shared_ptr<LoadedKernel> kernel,
+                 EmulatedCounts* counts) const;
   void find_packed_parts(const LaunchStep& step);
   const std::optional<PackedPart>& part(StepRole role) const;
   Memory memory_for(const Call& call) const;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <unordered_map>
 
 #include "db/base64.hpp"
 #include "matmul/embedded_portfolios.hpp"
@@ -81,7 +83,7 @@ std::optional<Problem> of_other_kind(const Problem& problem) {
   Problem of_other = problem;
   for (Operand* operand : {&of_other.a, &of_other.b, &of_other.c})
     operand->type = other(operand->type);
-  const bool strict = problem.math == MathMode::strict;
+  const bool strict = problem.math == MathMode::strict && !problem.order;
   if (strict && (problem.a.type == DType::f32 || problem.a.type == DType::f64))
     of_other.math = MathMode::emulated;
   if (of_other == problem || !product_kind(of_other)) return std::nullopt;
@@ -95,19 +97,9 @@ std::vector<Record> records_of(std::string_view text) {
       read_portfolio(end == std::string_view::npos ? std::string(text)
                                                    : std::string(text.substr(0, end)) + "}")
           .records;
-  const std::size_t own = records.size();
-  const auto has = [&](const Problem& problem, const Candidate& candidate) {
-    return std::any_of(records.begin(), records.begin() + static_cast<std::ptrdiff_t>(own),
-                       [&](const Record& record) {
-                         return record.problem == problem && record.candidate == candidate;
-                       });
-  };
-  for (std::size_t i = 0; i < own; ++i)
-    if (const std::optional<Problem> other = of_other_kind(records[i].problem);
-        other && !has(*other, records[i].candidate)) {
-      records.push_back(records[i]);
-      records.back().problem = *other;
-    }
+  std::vector<Record> others = records_of_other_kinds(records);
+  records.insert(records.end(), std::make_move_iterator(others.begin()),
+                 std::make_move_iterator(others.end()));
   return records;
 }
 
@@ -127,6 +119,23 @@ std::vector<Record> scaled_records(const DeviceInfo& device,
 }
 
 }  // namespace
+
+std::vector<Record> records_of_other_kinds(std::span<const Record> records) {
+  std::unordered_map<Problem, std::vector<const Candidate*>> known;
+  for (const Record& record : records) known[record.problem].push_back(&record.candidate);
+  std::vector<Record> others;
+  for (const Record& record : records) {
+    const std::optional<Problem> other = of_other_kind(record.problem);
+    if (!other) continue;
+    const auto own = known.find(*other);
+    if (own != known.end() && std::any_of(own->second.begin(), own->second.end(),
+                                          [&](const Candidate* x) { return *x == record.candidate; }))
+      continue;
+    others.push_back(record);
+    others.back().problem = *other;
+  }
+  return others;
+}
 
 std::vector<std::string> portfolio_gpus(const Target& target) {
   std::vector<std::string> keys;

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,11 @@ std::vector<Record> portfolios_of_capability(const DeviceInfo& device);
 /// The shipped corrections of the cost model for the GPU and the problem's types, or for those of
 /// the other 16-bit float; none for a GPU that was not measured.
 std::optional<Corrections> portfolio_corrections(const Problem& problem, const DeviceInfo& device);
+
+/// The records that serve a second kind of product, with the problem of that kind: records of f16
+/// serve bf16 and the reverse, strict records of f32 and f64 serve emulated products. Leaves out
+/// those that `records` has.
+std::vector<Record> records_of_other_kinds(std::span<const Record> records);
 
 /// The keys of the GPUs of a target's capability that have a portfolio.
 std::vector<std::string> portfolio_gpus(const Target& target);

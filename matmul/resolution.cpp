@@ -23,6 +23,8 @@ Match match_of(const Resolution& resolution, const Problem& problem) {
   match.predicted_us = resolution.predicted_us;
   match.limited_by = resolution.limited_by;
   match.why = resolution.why;
+  match.emulated_runs = static_cast<std::int64_t>(resolution.counts.emulated);
+  match.native_runs = static_cast<std::int64_t>(resolution.counts.native);
   return match;
 }
 
@@ -36,7 +38,9 @@ std::string to_json(const Resolution& resolution) {
                   {"predicted_us", resolution.predicted_us},
                   {"limited_by", resolution.limited_by},
                   {"candidate", Json::parse(to_json(resolution.candidate))},
-                  {"record", record ? Json::parse(to_json(*record)) : Json()}};
+                  {"record", record ? Json::parse(to_json(*record)) : Json()},
+                  {"emulated_runs", resolution.counts.emulated},
+                  {"native_runs", resolution.counts.native}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -2,6 +2,7 @@
 #include <optional>
 #include <string>
 
+#include "matmul/emulated_counts.hpp"
 #include "tilewise/match.hpp"
 #include "vocabulary/record.hpp"
 
@@ -18,13 +19,14 @@ struct Resolution {
   double model_us = 0;  ///< the cost model's, without measurements and corrections
   std::string limited_by;
   std::string why;
+  EmulatedCounts counts;  ///< of the mode `emulated`, in this process
 };
 
 /// The public form of the resolution of `problem`.
 Match match_of(const Resolution& resolution, const Problem& problem);
 
 /// {"match", "distance", "stale", "why", "predicted_us", "limited_by", "candidate", "record" or
-/// null}.
+/// null, "emulated_runs", "native_runs"}.
 std::string to_json(const Resolution& resolution);
 
 }  // namespace tilewise

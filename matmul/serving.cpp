@@ -34,6 +34,17 @@ Request without_packings(Request request) {
   return request;
 }
 
+/// The plan of an emulated product, whose workspace takes at most a quarter of the memory: of what
+/// is free now, if that is enough.
+Plan plan_within_free_memory(const Candidate& candidate, const Problem& problem,
+                             const Device& device) {
+  DeviceInfo info = device.info();
+  if (info.memory_bytes > 0) info.memory_bytes = device.free_memory();
+  const bool valid = is_valid(find_template(candidate.kernel_template), problem,
+                              candidate.configuration, info);
+  return plan_of(candidate, problem, valid ? info : device.info());
+}
+
 [[noreturn]] void throw_not_loaded(const Request& request) {
   throw Error(ErrorKind::invalid_argument,
               request.far
@@ -55,11 +66,19 @@ Serving::Serving(ServingParts parts)
       winners_(stores_, device_->info(), std::move(parts.portfolio), warnings_),
       orders_(stores_, device_->info(), warnings_),
       searches_(winners_, device_->info(), std::move(parts.tune), warnings_),
+      counted_(*device_),
       kernels_(*device_, stores_, warnings_),
       on_miss_(parts.on_miss),
       id_(next_id()) {
   for (const std::string& note : parts.notes) warnings_.once(note);
   if (on_miss_ == OnMiss::record) missed_.emplace(parts.missed_list);
+}
+
+Resolution Serving::explain(const Problem& problem) {
+  const Problem served = orders_.in_order(problem);
+  Resolution resolution = winners_.explain(served, {kernels_.refused()});
+  if (problem.math == MathMode::emulated) resolution.counts = counted_.read(served);
+  return resolution;
 }
 
 std::shared_ptr<const Executable> Serving::executable(const Request& request, Stream stream,
@@ -176,7 +195,9 @@ std::shared_ptr<const Executable> Serving::make(const Request& request, const Gi
 
 Serving::Attempt Serving::attempt(const Request& request, const Resolution& resolution,
                                   MayLoad may_load) {
-  Plan plan = plan_of(resolution.candidate, request.problem, device_->info());
+  const bool emulated = request.problem.math == MathMode::emulated;
+  Plan plan = emulated ? plan_within_free_memory(resolution.candidate, request.problem, *device_)
+                       : plan_of(resolution.candidate, request.problem, device_->info());
   const std::string revision = launch_revision(find_template(resolution.candidate.kernel_template));
   Attempt attempt;
   std::map<KernelSpec, std::shared_ptr<LoadedKernel>> kernels;
@@ -196,8 +217,9 @@ Serving::Attempt Serving::attempt(const Request& request, const Resolution& reso
     }
     kernels[spec] = {std::shared_ptr<void>(), kernel};  // owned by kernels_
   }
-  attempt.executable =
-      std::make_shared<const Executable>(*device_, request.problem, std::move(plan), kernels);
+  attempt.executable = std::make_shared<const Executable>(
+      *device_, request.problem, std::move(plan), kernels,
+      emulated ? counted_.counts_of(request.problem) : nullptr);
   return attempt;
 }
 

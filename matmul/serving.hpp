@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "matmul/check_call.hpp"
+#include "matmul/emulated_counts.hpp"
 #include "matmul/executable.hpp"
 #include "matmul/executable_cache.hpp"
 #include "matmul/kept_orders.hpp"
@@ -57,10 +58,8 @@ class Serving {
   Resolution resolution(const Problem& problem) {
     return winners_.resolve(orders_.in_order(problem), {kernels_.refused()});
   }
-  /// The same, with staleness if there is a compiler.
-  Resolution explain(const Problem& problem) {
-    return winners_.explain(orders_.in_order(problem), {kernels_.refused()});
-  }
+  /// The same, with staleness if there is a compiler, and with what has run of the mode `emulated`.
+  Resolution explain(const Problem& problem);
   /// The problem with the order that is kept for it (KeptOrders).
   Problem in_order(const Problem& problem) { return orders_.in_order(problem); }
   /// Packs an operand (contents.role) with the packing of the executable for `problem`, and waits
@@ -100,7 +99,8 @@ class Serving {
   StoredWinners winners_;
   KeptOrders orders_;
   SearchesOnMiss searches_;
-  KernelTable kernels_;  ///< its loads are guarded by make_mutex_
+  CountedProblems counted_;  ///< outlives the kernels
+  KernelTable kernels_;      ///< its loads are guarded by make_mutex_
   const OnMiss on_miss_;
   std::optional<MissedProblems> missed_;  ///< used with OnMiss::record
   const std::uint64_t id_;

@@ -1,5 +1,6 @@
 #include "matmul/stored_winners.hpp"
 
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -61,6 +62,12 @@ void StoredWinners::read() {
       for (const std::string& line : database->warnings()) warnings_.once(line);  // damaged winners
     });
   if (stores_.bundle()) try_to([&] { read_bundle(winners, general); });
+  std::vector<Record> known = general;
+  for (const Winner& winner : winners)
+    if (winner.quarantined.empty()) known.push_back(winner.record);
+  std::vector<Record> others = records_of_other_kinds(known);
+  general.insert(general.end(), std::make_move_iterator(others.begin()),
+                 std::make_move_iterator(others.end()));
   auto read =
       std::make_shared<const Resolver>(std::move(winners), device_, "", std::move(general),
                                        [this](const Problem& kind) { return corrections(kind); });

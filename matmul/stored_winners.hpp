@@ -14,7 +14,8 @@
 namespace tilewise {
 
 /// Resolves problems for a Matmul. The winners of database and bundle are one Resolver; of two
-/// winners of one problem the database's serves. resolve_with_portfolio() adds the portfolio and
+/// winners of one problem the database's serves. Records serve other kinds of products, too
+/// (records_of_other_kinds()). resolve_with_portfolio() adds the portfolio and
 /// defaults. Thread-safe.
 class StoredWinners {
  public:

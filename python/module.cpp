@@ -71,6 +71,8 @@ nb::dict dict_of(const Match& match) {
   made["limited_by"] = match.limited_by;
   made["why"] = match.why;
   made["order"] = match.order;
+  made["emulated_runs"] = match.emulated_runs;
+  made["native_runs"] = match.native_runs;
   return made;
 }
 

@@ -12,7 +12,7 @@ constexpr std::array<std::string_view, 9> kRoles{
     "pack_a", "pack_b", "pack_both", "multiply", "reduce", "scale", "split", "certify", "native"};
 
 // In the order of Argument::Kind.
-constexpr std::array<std::string_view, 25> kKinds{"a",
+constexpr std::array<std::string_view, 26> kKinds{"a",
                                                   "b",
                                                   "c",
                                                   "workspace",
@@ -36,6 +36,7 @@ constexpr std::array<std::string_view, 25> kKinds{"a",
                                                   "operand_ld",
                                                   "operand_stride",
                                                   "operand_value",
+                                                  "counts",
                                                   "tolerance"};
 static_assert(kKinds.size() == static_cast<std::size_t>(Argument::Kind::tolerance) + 1);
 

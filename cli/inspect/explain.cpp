@@ -86,6 +86,7 @@ void print_match(const Explanation& one) {
         (blocks == 1 ? " block of " : " blocks of ") + std::to_string(volume(step.block)) +
         " threads, " + format_bytes(step.shared_bytes) + " of dynamic shared memory");
   }
+  say("workspace: " + format_bytes(static_cast<double>(one.plan.workspace_bytes)));
   say("order of sums: " + (one.sum_order ? to_string(*one.sum_order)
                                          : "not fixed; it depends on m, the batch or the GPU"));
 }
@@ -303,6 +304,7 @@ Json explanation_json(const Explanation& one, const std::optional<Profile>& prof
           {"record", resolution.record ? json_of(*resolution.record) : Json(nullptr)},
           {"expected_us", positive_or_null(resolution.predicted_us)},
           {"roof_us", positive_or_null(one.roof_us)},
+          {"workspace_bytes", one.plan.workspace_bytes},
           {"sum_order", one.sum_order ? Json(to_string(*one.sum_order)) : Json()},
           {"order_prices", array_of(one.prices,
                                     [](const OrderPrice& price) {

@@ -141,6 +141,7 @@ void CudaDevice::give_back_workspace(const WorkspaceMemory& workspace, Stream st
 void* CudaDevice::allocate_host(std::int64_t bytes) {
   if (bytes <= 0) return nullptr;
   const CurrentContext current(*context_);
+  const AnyCaptureMode allowed(driver_);
   void* pointer = nullptr;
   const CUresult result =
       driver_.mem_host_alloc(&pointer, static_cast<std::size_t>(bytes), CU_MEMHOSTALLOC_PORTABLE);
@@ -153,11 +154,13 @@ void* CudaDevice::allocate_host(std::int64_t bytes) {
 void CudaDevice::free_host(void* pointer) noexcept {
   if (!pointer) return;
   const CurrentContext current(*context_);
+  const AnyCaptureMode allowed(driver_);
   driver_.mem_free_host(pointer);
 }
 
 std::int64_t CudaDevice::free_memory() const {
   std::size_t free_bytes = 0, total_bytes = 0;
+  const AnyCaptureMode allowed(driver_);
   call(*context_, "asking for free device memory", driver_.mem_get_info, &free_bytes, &total_bytes);
   return static_cast<std::int64_t>(free_bytes);
 }

@@ -43,6 +43,11 @@ struct Match {
   /// The order in which the products of an element of C are added ("tensor16", see set_order());
   /// empty: it depends on m, the batch or the GPU.
   std::string order;
+
+  /// Products of the problem in the mode `emulated` that this Matmul has run: those whose error the
+  /// certificate bounded, and those that it left to the native units. Counted by the device when a
+  /// product runs, in a replayed graph too. 0 in other modes.
+  std::int64_t emulated_runs = 0, native_runs = 0;
 };
 
 }  // namespace tilewise

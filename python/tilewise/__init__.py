@@ -56,7 +56,8 @@ def explain(m, n, k, *, layout="nn", dtype="f32", out=None, math="strict", batch
 
     Arguments: see prepare(). "match" is "exact", "predicted" or "default"; "why" is a sentence; times are in
     microseconds, 0 if not known. "order" is the order in which the products of an element are added, empty if it is
-    not fixed. Compiles and loads no kernel. Raises Error. Thread-safe.
+    not fixed. "emulated_runs" and "native_runs" count this process's products in the mode "emulated" that have run so
+    far, by how their error was bounded (docs/emulation.md). Compiles and loads no kernel. Raises Error. Thread-safe.
     """
     return _tilewise.explain(m, n, k, layout, dtype, out, math, batch, _device_of(device), epilogue, invariant, grouped,
                              distribution)

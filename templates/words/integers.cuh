@@ -66,6 +66,15 @@ DEVICE void raise_to(int* at, int value) {
 #endif
 }
 
+// Adds 1 to a number that other launches may add to at the same time.
+DEVICE void add_one(unsigned long long* at) {
+#ifdef TILEWISE_HOST
+  __atomic_fetch_add(at, 1ull, __ATOMIC_RELAXED);
+#else
+  atomicAdd(at, 1ull);
+#endif
+}
+
 // The number at `at`, which other blocks may raise meanwhile.
 DEVICE int raised_so_far(const int* at) {
 #ifdef TILEWISE_HOST

@@ -55,7 +55,8 @@ class Emulated : public test::OnDevice {
     const std::vector<Image> images = images_of(plan, log);
     EXPECT_FALSE(images.empty()) << log;
     if (images.empty()) return {};
-    const Executable executable(*device_, problem, plan, images);
+    EmulatedCounts counts;
+    const Executable executable(*device_, problem, plan, images, &counts);
     const DeviceBuffer on_a = uploaded(a, m * k * kBytes),
                        on_b = uploaded(b.data(), k * n * kBytes), on_c(*device_, m * n * kBytes),
                        workspace(*device_, plan.workspace_bytes);
@@ -74,6 +75,8 @@ class Emulated : public test::OnDevice {
                           static_cast<const std::byte*>(workspace.data()) + needed->value,
                           sizeof result.moduli, nullptr);
     device_->synchronize(nullptr);
+    EXPECT_EQ(counts.emulated, result.moduli <= 16 ? 1 : 0);
+    EXPECT_EQ(counts.native, result.moduli <= 16 ? 0 : 1);
     return result;
   }
   template <class T>

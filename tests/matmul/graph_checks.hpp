@@ -60,6 +60,53 @@ class Graphs : public Served {
     check_beside(matmul, sets, *graphs[1], stream.get(), expected, rounds);
   }
 
+  /// Emulated products in f64, one by one and in a replayed graph, are counted where they run.
+  void check_counted() {
+    const Problem problem =
+        typed_problem(Layout::nt, 70, 40, 50, DType::f64, DType::f64, MathMode::emulated);
+    const KernelTemplate& residues = find_template("residues");
+    if (!residues.supports(problem, device->info())) GTEST_SKIP() << "no wgmma on this device";
+    Candidate candidate{"residues", residues.default_configuration(problem, device->info())};
+    for (const auto& [name, value] : {std::pair{"TILE_M", 64},
+                                      {"TILE_N", 8},
+                                      {"CONSUMERS", 1},
+                                      {"SWAP_AB", 0},
+                                      {"STAGES", 2},
+                                      {"EPILOGUE", 0}})
+      candidate.configuration.set(name, value);
+    Matmul matmul = with_winner(problem, candidate);
+    const auto expect_counts = [&](std::int64_t emulated, std::int64_t native) {
+      const Match match = matmul.explain(problem);
+      EXPECT_EQ(match.kernel_template, "residues");
+      EXPECT_EQ(match.emulated_runs, emulated);
+      EXPECT_EQ(match.native_runs, native);
+    };
+    expect_counts(0, 0);
+    const TestStream stream(*device);
+    Elements of_a(DType::f64, 70 * 50, 1), of_b(DType::f64, 50 * 40, -1);
+    for (std::int64_t i = 0; i < 70 * 50; ++i) of_a.set(i, 1 + static_cast<int>(i % 7));
+    const DeviceBuffer a = uploaded(of_a), b = uploaded(of_b),
+                       c(*device, bytes_of(DType::f64, 70 * 40));
+    Call call;
+    call.a = a.data(), call.b = b.data(), call.c = c.data();
+    call.lda = call.ldb = 50, call.ldc = 40;
+    call.stream = stream.get();
+    const auto wait = [&] { device->synchronize(stream.get()); };
+    matmul(problem, call);
+    wait();
+    expect_counts(1, 0);
+    const auto graph = device->capture(stream.get(), [&] { matmul(problem, call); });
+    expect_counts(1, 0);
+    graph->launch(stream.get());
+    wait();
+    expect_counts(2, 0);
+    of_a.set_bits(0, not_a_number(DType::f64));
+    device->copy_to_device(a.data(), of_a.at(0), of_a.bytes(), stream.get());
+    graph->launch(stream.get());
+    wait();
+    expect_counts(2, 1);
+  }
+
  private:
   /// Two sets of A and B, and one C.
   struct Sets {

@@ -1,4 +1,4 @@
-// Captured products by wgmma on the CPU executor.
+// Captured products on the CPU executor.
 #include "tests/matmul/graph_checks.hpp"
 
 namespace tilewise::graph_host_test {
@@ -13,6 +13,7 @@ constexpr int kRounds = 3;
 
 TEST_F(GraphsOnTheCpu, WithAWorkspace) { check_captured(Layout::nt, 0, kSize, kRounds); }
 TEST_F(GraphsOnTheCpu, WithPacks) { check_captured(Layout::nn, 1, kSize, kRounds); }
+TEST_F(GraphsOnTheCpu, CountEmulatedProducts) { check_counted(); }
 
 }  // namespace
 }  // namespace tilewise::graph_host_test

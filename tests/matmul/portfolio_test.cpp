@@ -301,6 +301,27 @@ TEST_F(PortfolioMatmul, IsReadOnceAndOnlyWhereNothingIsStored) {
   EXPECT_EQ(reads, 1);
 }
 
+TEST_F(PortfolioMatmul, StoredStrictRecordsServeEmulatedProducts) {
+  const Problem strict = problem_of(64, 64, 64);
+  Candidate stored = candidate(strict, "simt");
+  stored.configuration.set("GROUP_M", 4);
+  Problem asked = strict;
+  set_types(asked, DType::f32, DType::f32, MathMode::emulated);
+  const auto explained = [&](bool quarantined) {
+    Database database = Database::in_memory();
+    const std::int64_t id = store(database, strict, stored);
+    if (quarantined) database.quarantine(id, "for the test");
+    MatmulParts made;
+    made.device = std::make_unique<FakeDevice>();
+    made.database = std::move(database);
+    made.warn = [](const std::string&) {};
+    return make_matmul(std::move(made)).explain(asked);
+  };
+  EXPECT_EQ(explained(false).kind, MatchKind::predicted);
+  EXPECT_EQ(explained(false).configuration, stored.configuration.text());
+  EXPECT_EQ(explained(true).kind, MatchKind::default_);
+}
+
 TEST_F(PortfolioMatmul, AKernelThatFailsIsReplacedByADefault) {
   parts.portfolio = [&](const DeviceInfo& own) {
     Record record;

@@ -366,6 +366,7 @@ def test_explain_and_prepare():
     found = tilewise.explain(100, 90, 80, dtype="bf16", device="host")
     assert found["match"] in ("predicted", "default") and found["why"]
     assert isinstance(found["configuration"], dict)
+    assert (found["emulated_runs"], found["native_runs"]) == (0, 0)
     tilewise.prepare(8, 9, 10, device="host")
     with pytest.raises(tilewise.InvalidArgument, match="nn, nt"):
         tilewise.explain(1, 1, 1, layout="xx", device="host")

@@ -24,6 +24,8 @@ struct CombineArgs {
   Int64 ldc;
   Int64 m, first, n, ld;  // of C's columns: those from `first` on
   Int64 k;                // 0: sums are 0
+  // Of products that this step serves, and of those that the native step does; null: not counted.
+  unsigned long long* counts;
   ModuliArgs moduli;
   Sum alpha, beta;
 #if POINTWISE
@@ -119,6 +121,7 @@ KERNEL(tilewise::residues::kThreads, 2) combine(ARGUMENTS CombineArgs args) {
   grid_dependency_wait();
   launch_dependents();
   const int count = args.moduli.count();
+  if (args.counts && blockIdx.x == 0 && threadIdx.x == 0) add_one(args.counts + (count == 0));
   if (count == 0) return;
   const Int64 across = (args.n + kTogether - 1) / kTogether;
   const Int64 nth = Int64(blockIdx.x) * tilewise::residues::kThreads + threadIdx.x;

@@ -353,7 +353,8 @@ class EmulatedPlan {
                       {Kind::integer64, first},
                       {Kind::integer64, columns},
                       {Kind::integer64, round_up(columns, Sizes::kColumns)},
-                      {Kind::k}};
+                      {Kind::k},
+                      {first == 0 ? Kind::counts : Kind::integer64}};
     append(made.arguments, moduli());
     append(made.arguments, {{Kind::alpha}, {Kind::beta}});
     // The epilogue, as the native product has it.
