@@ -201,18 +201,16 @@ std::string operand_name(const Problem& problem, std::size_t slot) {
 /// one row.
 GivenOperand epilogue_operand(const Problem& p, const EpilogueSlot& slot,
                               const EpilogueOperand& given, const char* name) {
-  const std::int64_t columns = slot.over == EpilogueOver::all    ? 1
-                               : slot.over == EpilogueOver::rows ? p.m
-                                                                 : p.n;
-  const bool matrix = slot.over == EpilogueOver::elements;
+  const EpilogueShape shape = shape_of(slot, p);
+  const bool has_rows = slot.over == EpilogueOver::elements || is_scale(slot.over);
   return {name,
           given.data,
-          matrix ? p.m : 1,
-          columns,
-          matrix ? given.ld : columns,
+          shape.rows,
+          shape.columns,
+          has_rows ? given.ld : shape.columns,
           given.stride,
           type_of(slot, p.c.type),
-          matrix || slot.over == EpilogueOver::rows ? matrices_c(p) : p.batch};
+          is_of_rows(slot.over) ? matrices_c(p) : p.batch};
 }
 
 /// Whether an operand that is read is C itself, element by element: each is read before it is
@@ -225,6 +223,7 @@ bool is_c(const GivenOperand& x, const GivenOperand& c) {
 /// The address range of an operand of the epilogue; empty for a scalar by value.
 Range check_epilogue_operand(const EpilogueSlot& form, const GivenOperand& x) {
   if (form.over == EpilogueOver::all && !x.pointer) return {};
+  if (is_scale(form.over) && x.columns * x.rows == 0) return {};  // not read
   if (x.ld < x.columns)
     refuse("the leading dimension of " + std::string(x.name) + " is " + number(x.ld) +
            ", shorter than a row of " + number(x.columns) + " elements");
@@ -353,6 +352,7 @@ void check_problem(const Problem& problem) {
   check("batch", problem.batch);
   if (is_grouped(problem)) [[unlikely]]
     check_grouping(problem);
+  if (const std::string why = unsupported_scales(problem); !why.empty()) refuse(why);
 }
 
 void check_alignment(const Problem& problem) {

@@ -226,8 +226,7 @@ void Executable::pack(StepRole role, const Call& call, void* memory) const {
 }
 
 /// Fills in the constants of a step's argument struct and lists the fields that a call fills in.
-Executable::Step Executable::make_step(const LaunchStep& step,
-                                       std::shared_ptr<LoadedKernel> kernel,
+Executable::Step Executable::make_step(const LaunchStep& step, std::shared_ptr<LoadedKernel> kernel,
                                        EmulatedCounts* counts) const {
   const ArgumentLayout layout = layout_of(step.arguments, problem_.accumulator);
   if (layout.bytes > kMaxArgumentBytes)

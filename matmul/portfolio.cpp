@@ -128,8 +128,9 @@ std::vector<Record> records_of_other_kinds(std::span<const Record> records) {
     const std::optional<Problem> other = of_other_kind(record.problem);
     if (!other) continue;
     const auto own = known.find(*other);
-    if (own != known.end() && std::any_of(own->second.begin(), own->second.end(),
-                                          [&](const Candidate* x) { return *x == record.candidate; }))
+    if (own != known.end() &&
+        std::any_of(own->second.begin(), own->second.end(),
+                    [&](const Candidate* x) { return *x == record.candidate; }))
       continue;
     others.push_back(record);
     others.back().problem = *other;

@@ -61,6 +61,11 @@ bool follows_rows(const Problem& batch, const EpilogueSlot& slot, const Epilogue
       return given.stride == 0 && slot.use == EpilogueUse::read;
     case EpilogueOver::elements:
       return follow(batch.m, given.ld, given.stride);
+    case EpilogueOver::row_blocks:
+      return !slot.k_first && follow(batch.m, given.ld, given.stride);
+    case EpilogueOver::column_blocks:
+    case EpilogueOver::tiles:
+      return given.stride == 0;
   }
   return false;
 }
@@ -77,6 +82,11 @@ bool follows_columns(const Problem& batch, const EpilogueSlot& slot, const Epilo
       return given.stride == batch.n;
     case EpilogueOver::elements:
       return side_by_side(batch.n, all, given.ld, given.stride);
+    case EpilogueOver::row_blocks:
+      return given.stride == 0;
+    case EpilogueOver::column_blocks:
+    case EpilogueOver::tiles:
+      return false;  // a batch that shares A and has scales of B remains a batch
   }
   return false;
 }

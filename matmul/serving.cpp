@@ -40,8 +40,8 @@ Plan plan_within_free_memory(const Candidate& candidate, const Problem& problem,
                              const Device& device) {
   DeviceInfo info = device.info();
   if (info.memory_bytes > 0) info.memory_bytes = device.free_memory();
-  const bool valid = is_valid(find_template(candidate.kernel_template), problem,
-                              candidate.configuration, info);
+  const bool valid =
+      is_valid(find_template(candidate.kernel_template), problem, candidate.configuration, info);
   return plan_of(candidate, problem, valid ? info : device.info());
 }
 
@@ -217,9 +217,9 @@ Serving::Attempt Serving::attempt(const Request& request, const Resolution& reso
     }
     kernels[spec] = {std::shared_ptr<void>(), kernel};  // owned by kernels_
   }
-  attempt.executable = std::make_shared<const Executable>(
-      *device_, request.problem, std::move(plan), kernels,
-      emulated ? counted_.counts_of(request.problem) : nullptr);
+  attempt.executable =
+      std::make_shared<const Executable>(*device_, request.problem, std::move(plan), kernels,
+                                         emulated ? counted_.counts_of(request.problem) : nullptr);
   return attempt;
 }
 

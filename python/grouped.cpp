@@ -136,11 +136,10 @@ Product grouped_product(const View& a, const View& b, const View& out, const Vie
   one.call.group_rows = static_cast<const std::int32_t*>(rows.data);
   for (std::size_t slot = 0; slot < operands.size(); ++slot) {
     const EpilogueOver over = epilogue->over(slot);
-    std::vector<std::int64_t> own;
-    const bool of_rows = over == EpilogueOver::rows || over == EpilogueOver::elements;
-    if (of_rows) own.push_back(m);
-    if (over == EpilogueOver::columns || over == EpilogueOver::elements) own.push_back(n);
-    one.operands.push_back(bound(operands[slot], own, of_rows && out.dims == 2 ? -1 : groups,
+    const bool of_rows = over == EpilogueOver::rows || over == EpilogueOver::elements ||
+                         over == EpilogueOver::row_blocks;
+    one.operands.push_back(bound(operands[slot], own_shape(*epilogue, slot, m, n, k),
+                                 of_rows && out.dims == 2 ? -1 : groups,
                                  epilogue->use(slot) != EpilogueUse::read));
   }
   if (epilogue) one.problem.epilogue = form_with_types(*epilogue, out.type, operands);

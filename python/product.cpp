@@ -189,24 +189,9 @@ void check_memory(const View& a, const View& b, const View& out, bool reads) {
       refuse("out overlaps " + view->name + ": they share elements, or may; pass another out");
 }
 
-/// The sizes that an operand has besides the leading dimensions.
-std::vector<std::int64_t> own_shape(EpilogueOver over, std::int64_t m, std::int64_t n) {
-  switch (over) {
-    case EpilogueOver::all:
-      return {};
-    case EpilogueOver::rows:
-      return {m};
-    case EpilogueOver::columns:
-      return {n};
-    case EpilogueOver::elements:
-      return {m, n};
-  }
-  return {};
-}
-
 /// Checks an array of an epilogue against out.
-void check_operand(const View& view, EpilogueOver over, EpilogueUse use, const View& out) {
-  const std::vector<std::int64_t> own = own_shape(over, rows(out), columns(out));
+void check_operand(const View& view, const std::vector<std::int64_t>& own, EpilogueUse use,
+                   const View& out) {
   const int own_dims = int(own.size()), leading = view.dims - own_dims;
   const auto size = [&](int at) { return view.shape[std::size_t(at)]; };
   bool fits = leading >= 0 && leading <= out.dims - 2;
@@ -236,10 +221,10 @@ Arrays arrays_of(const View& a, const View& b, const View& out, const Epilogue* 
                  const std::vector<GivenOperand>& operands) {
   Arrays arrays{&a, &b, &out, {}, {}};
   for (std::size_t slot = 0; slot < operands.size(); ++slot) {
-    const EpilogueOver over = epilogue->over(slot);
+    const auto own = own_shape(*epilogue, slot, rows(out), columns(out), columns(a));
     arrays.operands.push_back(operands[slot].view ? &*operands[slot].view : nullptr);
-    arrays.own_dims.push_back(int(own_shape(over, 0, 0).size()));
-    if (operands[slot].view) check_operand(*operands[slot].view, over, epilogue->use(slot), out);
+    arrays.own_dims.push_back(int(own.size()));
+    if (operands[slot].view) check_operand(*operands[slot].view, own, epilogue->use(slot), out);
   }
   return arrays;
 }
@@ -249,6 +234,32 @@ const void* moved(const void* data, std::int64_t elements, DType type) {
 }
 
 }  // namespace
+
+std::vector<std::int64_t> own_shape(const Epilogue& epilogue, std::size_t slot, std::int64_t m,
+                                    std::int64_t n, std::int64_t k) {
+  const auto blocks_of = [](std::int64_t size) { return (size + kScaledSteps - 1) / kScaledSteps; };
+  const auto scales = [&](std::int64_t places) -> std::vector<std::int64_t> {
+    if (epilogue.k_first(slot)) return {blocks_of(k), places};
+    return {places, blocks_of(k)};
+  };
+  switch (epilogue.over(slot)) {
+    case EpilogueOver::all:
+      return {};
+    case EpilogueOver::rows:
+      return {m};
+    case EpilogueOver::columns:
+      return {n};
+    case EpilogueOver::elements:
+      return {m, n};
+    case EpilogueOver::row_blocks:
+      return scales(m);
+    case EpilogueOver::column_blocks:
+      return scales(n);
+    case EpilogueOver::tiles:
+      return scales(blocks_of(n));
+  }
+  return {};
+}
 
 std::string shape_text(const View& view) { return text_of(view.shape, std::size_t(view.dims)); }
 
@@ -370,7 +381,8 @@ std::vector<Product> products_of(const View& a, const View& b, const View& out, 
     bound.data = moved(view->data, begins[3 + slot], view->type);
     bound.stride = batch.strides[3 + slot];
     if (arrays.own_dims[slot] == 2)
-      bound.ld = std::max(one.problem.n, view->strides[std::size_t(view->dims - 2)]);
+      bound.ld = std::max(view->shape[std::size_t(view->dims - 1)],
+                          view->strides[std::size_t(view->dims - 2)]);
   }
   if (epilogue) one.problem.epilogue = form_with_types(*epilogue, out.type, operands);
   set_invariant(one.problem, invariant);

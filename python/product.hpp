@@ -49,6 +49,9 @@ struct GivenOperand {
   std::optional<View> view;
   double value = 0;
 };
+/// The sizes that an operand of an epilogue has besides those of a batch.
+std::vector<std::int64_t> own_shape(const Epilogue& epilogue, std::size_t slot, std::int64_t m,
+                                    std::int64_t n, std::int64_t k);
 /// The epilogue with the types of the arrays, where its text states none, for results of type `c`.
 /// Throws Error(invalid_argument) for an array of another type than stated. Thread-safe.
 const EpilogueForm* form_with_types(const Epilogue& epilogue, DType c,

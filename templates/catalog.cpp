@@ -2,6 +2,7 @@
 
 #include "templates/families/families.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/epilogue.hpp"
 #include "vocabulary/problem.hpp"
 #include "vocabulary/text.hpp"
 
@@ -21,10 +22,11 @@ KernelTemplate with_conditions(KernelTemplate made) {
   }
   std::vector<std::string> reads = one;
   reads.insert(reads.end(), zero.begin(), zero.end());
-  made.supports = [supports = made.supports, grouped = made.grouped](const Problem& problem,
-                                                                     const DeviceInfo& device) {
+  made.supports = [supports = made.supports, grouped = made.grouped, scales = made.scales](
+                      const Problem& problem, const DeviceInfo& device) {
     const bool can = !is_grouped(problem) || (grouped && unsupported_grouping(problem).empty());
-    return can && supports(problem, device);
+    const bool may_scale = scales && unsupported_scales(problem).empty();
+    return can && (may_scale || !has_scales(problem)) && supports(problem, device);
   };
   made.constraints.push_back(
       {"grouped", reads,

@@ -88,6 +88,8 @@ struct KernelTemplate {
   /// Whether it computes grouped products. The catalog adds the constraint that these have k in one
   /// part and no constant sizes; without it, that the family does not support them.
   bool grouped = false;
+  /// Whether it scales blocks of k (has_scales()); without it, the family does not support them.
+  bool scales = false;
   /// The parameter whose value 1 makes sizes constants of the kernel, and 0 does not; empty: none.
   std::string specialises = {};
   /// Parameters that follow from the size, and are arguments of the kernel as long as the plan's

@@ -147,14 +147,78 @@ class Reader {
     return std::string(text_.substr(begin, at_ - begin));
   }
 
-  Over index() {
+  /// An index into an operand. k_first: of scales, which are refused without it.
+  Over index(bool* k_first = nullptr) {
     if (!take("[")) return Over::all;
+    const std::string_view inside = text_.substr(at_, text_.find(']', at_) - at_);
+    if (inside.find('/') != std::string_view::npos) return scale_index(k_first);
     const bool rows = take("i");
     if (rows && take("]")) return Over::rows;
     if (rows) require(",");
     require("j");
     require("]");
     return rows ? Over::elements : Over::columns;
+  }
+
+  void steps_of_k() {
+    if (!take("/") || !take("128")) fail("is unexpected", "k/128");
+  }
+  Over scale_index(bool* to) {
+    if (!to) fail("begins an index of scales", "acc(a[i,k/128] * b[j/128,k/128])");
+    const bool k_first = *to = take("k");
+    if (k_first) {
+      steps_of_k();
+      require(",");
+    }
+    Over over = Over::row_blocks;
+    if (!take("i")) {
+      require("j");
+      over = take("/") ? Over::tiles : Over::column_blocks;
+      if (over == Over::tiles && !take("128")) fail("is unexpected", "j or j/128");
+    }
+    if (!k_first) {
+      require(",");
+      require("k");
+      steps_of_k();
+    }
+    require("]");
+    return over;
+  }
+
+  /// "acc" with the scales behind it.
+  std::size_t sum_of_products(std::size_t begin) {
+    EpilogueNode made;
+    if (take("(")) {
+      bool of_a = false, of_b = false;
+      do {
+        skip_blanks();
+        const std::size_t at = at_;
+        const std::string named = name();
+        if (named.empty() || is_taken(named)) fail_at(at, "is no operand", "a name with an index");
+        const std::optional<DType> of = type();
+        bool k_first = false;
+        const Over over = index(&k_first);
+        if (!is_scale(over))
+          fail_at(at, "has no index of scales",
+                  "[i,k/128], [j,k/128], [j/128,k/128], or k/128 first");
+        bool& known = over == Over::row_blocks ? of_a : of_b;
+        if (std::exchange(known, true))
+          fail_at(at, "is a second scale of a matrix", "one of A and one of B");
+        if (parts_.contains(named)) fail_at(at, "is used before", "a new name");
+        const EpilogueSlot operand{over, Use::read, 0, of, k_first};
+        std::optional<std::size_t> slot_of = slot(named);
+        if (!slot_of) slot_of = add_operand(at, named, operand);
+        if (read_.form.operands[*slot_of] != operand)
+          fail_at(at, "is used in two ways", "one index and one type for each operand");
+        made.x.push_back(node({Op::operand, 0, *slot_of, {}}));
+      } while (take("*"));
+      require(")");
+      std::sort(made.x.begin(), made.x.end());
+    }
+    for (const EpilogueNode& other : read_.form.nodes)
+      if (other.op == Op::sum_of_products && other != made)
+        fail_at(begin, "has other scales than before", "the same ones everywhere");
+    return node(std::move(made));
   }
 
   std::optional<DType> type() {
@@ -275,8 +339,8 @@ class Reader {
     if (!ended() && (is_digit(text_[at_]) || text_[at_] == '.')) return literal();
     const std::string named = name();
     if (named.empty()) fail("is unexpected", "a number, a name, a function, - or (");
+    if (named == kAcc) return sum_of_products(begin);
     if (take("(")) return call(begin, named);
-    if (named == kAcc) return node({});
     if (is_taken(named)) fail_at(begin, "is a word of the language", "an operand's name");
     const std::optional<DType> of = type();
     const Over over = index();
@@ -369,7 +433,7 @@ class Writer {
     const EpilogueSlot& operand = epilogue_.operands[slot];
     return "p" + std::to_string(slot) +
            (operand.type ? ":" + std::string(tilewise::to_string(*operand.type)) : "") +
-           std::string(index_text(operand.over));
+           index_text(operand);
   }
   std::string written(std::size_t slot) const {
     const std::string value = texts_[epilogue_.operands[slot].node];
@@ -377,7 +441,10 @@ class Writer {
     return operand_text(slot) + "=" + (sums ? "sum(" + value + ")" : value) + ";";
   }
   std::string text_of(const EpilogueNode& node) const {
-    if (node.op == Op::sum_of_products) return std::string(kAcc);
+    if (node.op == Op::sum_of_products)
+      return std::string(kAcc) + (node.x.empty() ? "" : "(" + join(node.x, "*", [&](std::size_t x) {
+                                                          return texts_[x];
+                                                        }) + ")");
     if (node.op == Op::number) return in_shortest_form(node.value);
     if (node.op == Op::operand) return operand_text(node.slot);
     if (node.op == Op::negate) return "-" + texts_[node.x[0]];
@@ -460,11 +527,6 @@ T value_of(const EpilogueNode& node, T x, T y, T z) {
 }
 
 }  // namespace
-
-std::string_view index_text(EpilogueOver over) {
-  constexpr std::array<std::string_view, 4> texts{"", "[i]", "[j]", "[i,j]"};
-  return texts.at(static_cast<std::size_t>(over));
-}
 
 std::optional<std::size_t> NamedEpilogue::slot_of(std::string_view name) const {
   const auto found = std::find(names.begin(), names.end(), name);

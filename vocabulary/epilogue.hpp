@@ -8,12 +8,14 @@
 #include <vector>
 
 #include "tilewise/epilogue.hpp"
+#include "tilewise/problem.hpp"
 
 namespace tilewise {
 
 /// A function or an operator of the arithmetic.
 enum class EpilogueOp : std::uint8_t {
-  sum_of_products,  ///< `acc`: alpha op(A) op(B) + beta C
+  /// `acc`: alpha op(A) op(B) + beta C. Its arguments are operands that scale the products.
+  sum_of_products,
   number,
   operand,
   negate,
@@ -60,13 +62,14 @@ struct EpilogueSlot {
   EpilogueUse use = EpilogueUse::read;
   std::size_t node = 0;                      ///< what is written or summed
   std::optional<DType> type = std::nullopt;  ///< none: default_type()
+  bool k_first = false;                      ///< of scales: k is the first index
   bool operator==(const EpilogueSlot&) const = default;
 };
 /// The type of the arithmetic of an epilogue before a C of this type.
 inline DType epilogue_arithmetic(DType c) { return c == DType::f64 ? c : DType::f32; }
-/// The type of an operand without one: C's, of a scalar that of the arithmetic.
+/// The type of an operand without one: C's, of a scalar and of scales that of the arithmetic.
 inline DType default_type(const EpilogueSlot& slot, DType c) {
-  return slot.over == EpilogueOver::all ? epilogue_arithmetic(c) : c;
+  return slot.over == EpilogueOver::all || is_scale(slot.over) ? epilogue_arithmetic(c) : c;
 }
 inline DType type_of(const EpilogueSlot& slot, DType c) {
   return slot.type.value_or(default_type(slot, c));
@@ -101,7 +104,10 @@ struct NamedEpilogue {
 ///     statement = name "=" value | name [type] "[i,j]" "=" value
 ///               | name [type] "[j]" "=" "sum" "(" value ")"
 ///     value     = + - * / with the usual precedence, of factors
-///     factor    = "-" factor | "(" value ")" | number | "acc" | name [type] [index]
+///     factor    = "-" factor | "(" value ")" | number | "acc" ["(" scale ["*" scale] ")"]
+///               | name [type] [index]
+///     scale     = name [type] "[" place "," "k/128" "]" | name [type] "[" "k/128" "," place "]"
+///     place     = "i" | "j" | "j/128"
 ///               | function "(" value { "," value } ")"
 ///               | "where" "(" value comparison value "," value "," value ")"
 ///     index     = "[i]" | "[j]" | "[i,j]"
@@ -116,8 +122,27 @@ NamedEpilogue parse_epilogue(std::string_view text);
 /// The normal form of what was read as it is written.
 NamedEpilogue normal_form(const NamedEpilogue& read);
 
-/// "[i]" of an operand by row; empty for a scalar.
-std::string_view index_text(EpilogueOver over);
+/// "[i]" of an operand by row, "[k/128,i]" of scales; empty for a scalar.
+std::string index_text(const EpilogueSlot& operand);
+
+/// Whether the epilogue scales products.
+bool has_scales(const EpilogueForm& epilogue);
+inline bool has_scales(const Problem& problem) {
+  return problem.epilogue && has_scales(*problem.epilogue);
+}
+
+/// Why no kernel scales the products of a problem with has_scales(); else empty.
+std::string unsupported_scales(const Problem& problem);
+
+/// An operand as a matrix in memory, with these numbers of rows and columns. Vectors and scalars
+/// have one row.
+struct EpilogueShape {
+  std::int64_t rows = 1, columns = 1;
+};
+EpilogueShape shape_of(const EpilogueSlot& operand, const Problem& problem);
+/// Whether its rows, or its elements, are those of C: of products whose rows follow one another
+/// there is one operand for all.
+bool is_of_rows(EpilogueOver over);
 
 /// The text of the normal form, with operands p0, p1, ...: parse_epilogue() of it gives an equal
 /// EpilogueForm, and two epilogues are equal where their texts are.

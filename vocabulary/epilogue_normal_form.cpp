@@ -16,8 +16,8 @@ using Op = EpilogueOp;
 using Use = EpilogueUse;
 
 bool is_commutative(Op op) {
-  return op == Op::add || op == Op::multiply || op == Op::minimum || op == Op::maximum ||
-         op == Op::equal || op == Op::not_equal;
+  return op == Op::sum_of_products || op == Op::add || op == Op::multiply || op == Op::minimum ||
+         op == Op::maximum || op == Op::equal || op == Op::not_equal;
 }
 
 /// The normal form: commutative arguments are ordered by hashes that do not depend on names, then
@@ -81,7 +81,7 @@ class Normaliser {
   }
   std::string operand_text(std::size_t slot) const {
     const EpilogueSlot& operand = from_.form.operands[slot];
-    return std::string(index_text(operand.over)) +
+    return index_text(operand) +
            (with_types_ && operand.type ? std::string(tilewise::to_string(*operand.type)) : "");
   }
   /// The hashes of a node's arguments.
@@ -121,7 +121,8 @@ class Normaliser {
     const bool commutative = is_commutative(made.op);
     const auto by_hash = [&](std::size_t x, std::size_t y) { return hashes_[x] < hashes_[y]; };
     if (commutative) std::stable_sort(made.x.begin(), made.x.end(), by_hash);
-    const bool alike = commutative && hashes_[made.x[0]] == hashes_[made.x[1]];
+    const bool alike =
+        commutative && made.x.size() == 2 && hashes_[made.x[0]] == hashes_[made.x[1]];
     for (std::size_t& x : made.x) x = place(x);
     if (alike) std::sort(made.x.begin(), made.x.end());
     if (made.op == Op::operand) made.slot = add_operand(made.slot);

@@ -58,6 +58,7 @@ std::size_t Epilogue::slot(std::string_view name) const {
 
 EpilogueOver Epilogue::over(std::size_t slot) const { return form_->operands.at(slot).over; }
 EpilogueUse Epilogue::use(std::size_t slot) const { return form_->operands.at(slot).use; }
+bool Epilogue::k_first(std::size_t slot) const { return form_->operands.at(slot).k_first; }
 std::optional<DType> Epilogue::type(std::size_t slot) const {
   return form_->operands.at(slot).type;
 }

@@ -82,7 +82,7 @@ struct Argument {
     operand_ld,
     operand_stride,
     operand_value,  ///< of the epilogue's operand of slot `value`; operand_value is an f64
-    counts,  ///< pointer to the EmulatedCounts of the problem, or null
+    counts,         ///< pointer to the EmulatedCounts of the problem, or null
     tolerance,  ///< the larger of the f64 whose bits `value` has and the call's accuracy less 2^-52
   };
   Kind kind;

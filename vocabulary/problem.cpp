@@ -147,16 +147,13 @@ double flops_of(const Problem& problem) {
 
 double epilogue_bytes(const Problem& problem) {
   if (!problem.epilogue) return 0;
-  const auto m = static_cast<double>(problem.m), n = static_cast<double>(problem.n);
   double bits = 0;
   const auto products = static_cast<double>(problem.batch),
              matrices = static_cast<double>(matrices_c(problem));
   for (const EpilogueSlot& slot : problem.epilogue->operands) {
-    const bool by_row = slot.over == EpilogueOver::elements || slot.over == EpilogueOver::rows,
-               by_column =
-                   slot.over == EpilogueOver::elements || slot.over == EpilogueOver::columns;
-    bits += (by_row ? m * matrices : products) * (by_column ? n : 1) *
-            bits_of(type_of(slot, problem.c.type));
+    const EpilogueShape shape = shape_of(slot, problem);
+    bits += double(shape.rows) * double(shape.columns) *
+            (is_of_rows(slot.over) ? matrices : products) * bits_of(type_of(slot, problem.c.type));
   }
   return bits / 8;
 }

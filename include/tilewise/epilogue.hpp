@@ -16,11 +16,19 @@ namespace tilewise {
 
 /// What an element of an epilogue's operand belongs to.
 enum class EpilogueOver : std::uint8_t {
-  all,      ///< a scalar: every element of C
-  rows,     ///< name[i]: the elements of a row of C
-  columns,  ///< name[j]: the elements of a column of C
-  elements  ///< name[i,j]: one element of C
+  all,       ///< a scalar: every element of C
+  rows,      ///< name[i]: the elements of a row of C
+  columns,   ///< name[j]: the elements of a column of C
+  elements,  ///< name[i,j]: one element of C
+  // Scales of products (Epilogue), one for each kScaledSteps steps of k:
+  row_blocks,     ///< name[i,k/128]: of a row of A
+  column_blocks,  ///< name[j,k/128]: of a column of B
+  tiles           ///< name[j/128,k/128]: of 128 columns of B
 };
+/// Steps of k, and of tiles columns, that one scale is for.
+inline constexpr std::int64_t kScaledSteps = 128;
+/// Whether an operand has scales of products.
+constexpr bool is_scale(EpilogueOver over) { return over >= EpilogueOver::row_blocks; }
 
 enum class EpilogueUse : std::uint8_t {
   read,     ///< an operand of the arithmetic
@@ -36,7 +44,12 @@ struct Problem;
 ///     Epilogue epilogue("x = acc + bias[j]; aux[i,j] = x; gelu_tanh(x) + residual[i,j]");
 ///
 /// `acc` is alpha op(A) op(B) + beta C. The last expression is stored in C. Other names are
-/// operands, which a call binds by their slots (Call::operands). Immutable; thread-safe.
+/// operands, which a call binds by their slots (Call::operands).
+///
+/// In strict products of 8-bit floats `acc(a[i,k/128] * b[j/128,k/128])` multiplies the sum of each
+/// 128 steps of k by scales of A and B before the sums are added. Either may be left out; B's are
+/// [j/128,k/128] or [j,k/128]. With k first ([k/128,i]) the scales of a step of k are neighbours in
+/// memory. Immutable; thread-safe.
 class Epilogue {
  public:
   /// Throws Error(invalid_argument) that points into the text: what is wrong, and what is allowed.
@@ -51,6 +64,8 @@ class Epilogue {
   const std::vector<std::string>& names() const { return names_; }
   TILEWISE_API EpilogueOver over(std::size_t slot) const;
   TILEWISE_API EpilogueUse use(std::size_t slot) const;
+  /// Of scales: whether those of a step of k are neighbours in memory.
+  TILEWISE_API bool k_first(std::size_t slot) const;
   /// The type that the text states; none: C's type, of a scalar f32 (f64 for a C of f64).
   TILEWISE_API std::optional<DType> type(std::size_t slot) const;
   /// The same with this type of an operand, unless the text states one.
@@ -73,9 +88,11 @@ TILEWISE_API std::string epilogue_text(const Problem& problem);
 /// An operand of a call's epilogue: a matrix, a vector or a scalar. Sizes are in elements.
 struct EpilogueOperand {
   /// Device memory: name[i,j] m x n with leading dimension `ld`, name[i] m elements, name[j] n
-  /// elements, a scalar one element. Null for a scalar with `value`. What is written may share no
-  /// element with A, B, C or another operand. What is read may not be written by the call, except
-  /// for C itself in place of a matrix with C's type, address, leading dimension and stride.
+  /// elements, a scalar one element. Scales are matrices with leading dimension `ld`, name[i,k/128]
+  /// m x ceil(k / 128), name[k/128,i] ceil(k / 128) x m, and so on. Null for a scalar with `value`.
+  /// What is written may share no element with A, B, C or another operand. What is read may not be
+  /// written by the call, except for C itself in place of a matrix with C's type, address, leading
+  /// dimension and stride.
   const void* data = nullptr;
   std::int64_t ld = 0;
   /// From the operand of one product of a batch to the next; 0: one for all. Of products whose

@@ -23,6 +23,35 @@ def _scale(name: str, scale: Tensor, along: tuple[int, int]) -> tuple[str, Tenso
     raise ValueError(f"{name} has the shape {tuple(scale.shape)}; it has one element, or the shape {along}")
 
 
+def _block_scale(name: str, place: str, scale: Tensor) -> tuple[str, Tensor]:
+    """A scale for each 128 steps of k, (places, k / 128), with an index in the order in which it lies in memory."""
+    if scale.dtype != torch.float32:
+        scale = scale.float()
+    if scale.stride(0) == 1 and scale.stride(1) >= scale.shape[0]:
+        return f"{name}[k/128,{place}]", scale.t()
+    return f"{name}[{place},k/128]", scale.contiguous()
+
+
+def _block_scales(a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor) -> Optional[list[tuple[str, Tensor]]]:
+    """The scales of blocks of k, if these are."""
+    (m, k), n = a.shape, b.shape[1]
+    blocks, tiles = -(-k // 128), -(-n // 128)
+    if tuple(scale_a.shape) != (m, blocks) or scale_a.numel() == 1:
+        return None
+    place = {(blocks, tiles): "j/128", (blocks, n): "j"}.get(tuple(scale_b.shape))
+    if place is None or scale_b.numel() == 1 or tuple(scale_b.shape) == (1, n):
+        return None
+    return [_block_scale("scale_a", "i", scale_a), _block_scale("scale_b", place, scale_b.t())]
+
+
+def _spread(scale: Tensor, to: Tensor) -> Tensor:
+    """A scale for each element of a matrix, from those of its blocks."""
+    for dim in range(2):
+        if scale.shape[dim] != to.shape[dim]:
+            scale = scale.repeat_interleave(128, dim).narrow(dim, 0, to.shape[dim])
+    return scale.float()
+
+
 def _checked(a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, bias: Optional[Tensor],
              scale_result: Optional[Tensor]) -> tuple[str, dict[str, Tensor]]:
     """The epilogue and its operands."""
@@ -30,9 +59,14 @@ def _checked(a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, bias: Optio
     if a.dim() != 2 or b.dim() != 2 or a.shape[1] != b.shape[0] or a.dtype not in kinds or b.dtype != a.dtype:
         raise ValueError(f"scaled_mm takes (m, k) and (k, n) of one 8-bit float, not {tuple(a.shape)} of {a.dtype} and "
                          f"{tuple(b.shape)} of {b.dtype}")
-    of_a, first = _scale("scale_a", scale_a, (a.shape[0], 1))
-    of_b, second = _scale("scale_b", scale_b, (1, b.shape[1]))
-    text, operands = f"acc * {of_a} * {of_b}", {"scale_a": first, "scale_b": second}
+    if blocks := _block_scales(a, b, scale_a, scale_b):
+        (of_a, first), (of_b, second) = blocks
+        text = f"acc({of_a} * {of_b})"
+    else:
+        of_a, first = _scale("scale_a", scale_a, (a.shape[0], 1))
+        of_b, second = _scale("scale_b", scale_b, (1, b.shape[1]))
+        text = f"acc * {of_a} * {of_b}"
+    operands = {"scale_a": first, "scale_b": second}
     if bias is not None:
         if tuple(bias.shape) != (b.shape[1],):
             raise ValueError(f"bias has the shape {tuple(bias.shape)}; it is ({b.shape[1]},)")
@@ -48,10 +82,16 @@ def _now(a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, bias: Optional[
          out_dtype: torch.dtype, use_fast_accum: bool) -> Tensor:
     a, b, scale_a, scale_b, bias, scale_result = _operators._detached(a, b, scale_a, scale_b, bias, scale_result)
     text, operands = _checked(a, b, scale_a, scale_b, bias, scale_result)
+    in_blocks = _block_scales(a, b, scale_a, scale_b) is not None
     if _operators._by_torch(a):
-        return _operators._epilogue_by_torch(a.float() @ b.float(), out_dtype, text, operands, {})
+        left, right = a.float(), b.float()
+        if in_blocks:
+            left, right, one = left * _spread(scale_a, a), right * _spread(scale_b, b), torch.ones(())
+            text, operands = _checked(a, b, one, one, bias, scale_result)
+        return _operators._epilogue_by_torch(left @ right, out_dtype, text, operands, {})
     out = a.new_empty((a.shape[0], b.shape[1]), dtype=out_dtype)
-    return _operators._multiply(a, b, "fast" if use_fast_accum else "strict", out, epilogue=text, **operands)
+    math = "fast" if use_fast_accum and not in_blocks else "strict"
+    return _operators._multiply(a, b, math, out, epilogue=text, **operands)
 
 
 for _key in ("CPU", "CUDA"):
@@ -71,8 +111,9 @@ def scaled_mm(mat_a: Tensor, mat_b: Tensor, scale_a: Tensor, scale_b: Tensor, bi
     """torch._scaled_mm: (mat_a scale_a) (mat_b scale_b) + bias of 8-bit floats, by one kernel. No derivative.
 
     mat_a (m, k) and mat_b (k, n) have one type, e4m3 or e5m2, in any layout. A scale has one element, or one for each row of
-    mat_a (m, 1), or one for each column of mat_b (1, n), of any type that float32 holds. bias: (n). scale_result: one
+    mat_a (m, 1), or one for each column of mat_b (1, n), of any type that float32 holds. Or each 128 steps of k have their own:
+    scale_a (m, k / 128), and scale_b (k / 128, n / 128) or (k / 128, n), rounded up, in any layout. bias: (n). scale_result: one
     element, a factor of the result. out_dtype: bfloat16, float16, float32, or mat_a's (None), which saturates.
-    use_fast_accum: sums without promotion. torch.compile keeps it as one operator. Raises Error, ValueError.
+    use_fast_accum: sums without promotion, but for scales of blocks. torch.compile keeps it as one operator. Raises Error, ValueError.
     """
     return torch.ops.tilewise.scaled_mm(mat_a, mat_b, scale_a, scale_b, bias, scale_result, out_dtype or mat_a.dtype, use_fast_accum)

@@ -103,6 +103,46 @@ struct PointwiseArgsOf {
   }
 };
 
+// An operand with one scale for each 128 steps of k, of ALONG rows of A or columns of B: the values of EpilogueOver from
+// row_blocks on. K_FIRST: those of a step of k are neighbours.
+constexpr int kScaledSteps = 128;
+template <int SLOT, int ALONG_, bool K_FIRST, int TYPE, bool OF_ROWS>
+struct ScaleOperand {
+  static constexpr int ALONG = ALONG_;
+  static constexpr bool GIVEN = true;
+  typedef typename Number<TYPE>::Stored Stored;
+  // The address of a scale. block: of 128 steps of k. place: a row of A (of products whose rows follow one another, of
+  // all), or a column of B.
+  template <class Arguments>
+  static DEVICE_MEMBER const Stored* address(const Arguments& args, Int64 product, Int64 place, Int64 block) {
+    const PointwiseOperand& of = args.of[SLOT];
+    const Int64 first = GROUPED == 1 && OF_ROWS ? 0 : product * of.stride;
+    const Int64 nth = place / ALONG;
+    const Int64 at = first + (K_FIRST ? block * of.ld + nth : nth * of.ld + block);  //@ pointwise-scale
+    return static_cast<const Stored*>(of.data) + at;
+  }
+  // From a scale to that of the next block.
+  template <class Arguments>
+  static DEVICE_MEMBER Int64 step(const Arguments& args) {
+    return K_FIRST ? args.of[SLOT].ld : 1;
+  }
+  static DEVICE_MEMBER Sum read(const Stored* at) { return Sum(Number<TYPE>::widen(*at)); }
+};
+struct NoScale {
+  static constexpr int ALONG = kScaledSteps;
+  static constexpr bool GIVEN = false;
+  typedef float Stored;
+  template <class Arguments>
+  static DEVICE_MEMBER const Stored* address(const Arguments&, Int64, Int64, Int64) {
+    return nullptr;
+  }
+  template <class Arguments>
+  static DEVICE_MEMBER Int64 step(const Arguments&) {
+    return 0;
+  }
+  static DEVICE_MEMBER Sum read(const Stored*) { return Sum(1); }
+};
+
 #include "pointwise_source.cuh"
 
 // Reads the operands OVER of the element at `place`.
@@ -149,4 +189,8 @@ DEVICE void pointwise_all(const PointwiseArgs& args, const Sum (&sums)[COUNT], R
       pointwise_write(args, first.below(to.down).beside(to.right), more[e]);
   }
 }
+#endif
+// 1: sums of 128 steps of k are scaled before they are added (defined by pointwise_source.cuh).
+#ifndef SCALES
+#define SCALES 0
 #endif

@@ -264,6 +264,20 @@ const KernelTemplate& checked_template(std::string_view name) {
   return find_template(name);
 }
 
+/// The problem with scales of blocks of k, if the candidate is valid with them; of every second.
+static std::optional<Problem> with_scales(const Case& one, const DeviceInfo& device,
+                                          std::size_t nth) {
+  constexpr const char* kTexts[] = {"acc(a[i,k/128] * b[j/128,k/128])",
+                                    "relu(acc(b[k/128,j] * a:bf16[k/128,i])) + c[j]",
+                                    "acc(a[k/128,i] * b[k/128,j/128])", "acc(b[j,k/128])"};
+  Problem problem = one.typical;
+  if (!is_fp8(problem.a.type) || problem.order || nth % 2 == 0) return std::nullopt;
+  set_epilogue(problem, Epilogue(kTexts[nth / 2 % std::size(kTexts)]));
+  const KernelTemplate& kernel = find_template(one.candidate.kernel_template);
+  if (!is_valid(kernel, problem, one.candidate.configuration, device)) return std::nullopt;
+  return problem;
+}
+
 std::vector<Case> cases_for(const Options& options, const DeviceInfo& device) {
   if (!options.only.empty()) return only_cases(options, device);
   // Weight in proportion to the number of parameters above a few.
@@ -292,6 +306,8 @@ std::vector<Case> cases_for(const Options& options, const DeviceInfo& device) {
     const bool functions = ++of_template[name] == 2;
     if (!options.epilogue.empty())
       set_epilogue(problem, Epilogue(options.epilogue));
+    else if (const auto scaled = with_scales(cases[i], device, i))
+      problem = *scaled;
     else if (functions || i % 4 == 3)
       set_epilogue(problem, Epilogue(functions ? kEveryFunction : usual));
   }

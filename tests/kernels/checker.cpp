@@ -7,6 +7,7 @@
 #include "device/cpu/cpu.hpp"
 #include "tests/support/numbers.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/epilogue.hpp"
 #include "vocabulary/problem.hpp"
 
 namespace tilewise::check {
@@ -27,6 +28,7 @@ std::vector<Problem> problems_for(const Case& c, const DeviceInfo& device, bool 
   std::vector<Size> shapes(std::begin(kShapes), std::end(kShapes));
   // Whose default splits k.
   if (c.typical.math == MathMode::emulated) shapes.push_back({9, 17, 1100});
+  if (has_scales(c.typical)) shapes.push_back({9, 200, 300});  // of several blocks
   if (gpu) shapes.insert(shapes.end(), {{300, 520, 700}, {33, 17, 4100}});
   const Size own{c.typical.m, c.typical.n, c.typical.k};
   if (std::max({own.m, own.n, own.k}) <= 64) shapes.push_back(own);

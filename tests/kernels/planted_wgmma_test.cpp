@@ -60,6 +60,15 @@ const Subject kOverlapped = {
     R"(wgmma {"TILE_M":64,"TILE_N":64,"TILE_K":64,"CONSUMERS":1,"STAGES":3,"EPILOGUE":0,)"
     R"("VECTOR_C":1,"PROMOTE":2})",
     "--types e5m2 f32 strict"};
+// Scales of blocks of k, of two blocks of columns.
+const Subject kScaled = {
+    "Scaled", TILEWISE_CHECK_PLAIN,
+    R"(wgmma {"TILE_M":64,"TILE_N":192,"TILE_K":128,"CONSUMERS":1,"STAGES":2,"EPILOGUE":0,)"
+    R"("VECTOR_C":1,"PROMOTE":1})",
+    "--types e4m3 f32 strict --layout nt --epilogue 'acc(a[i,k/128]*b[k/128,j/128])'"};
+const Subject kNaiveScaled = {"NaiveScaled", TILEWISE_CHECK_PLAIN,
+                              R"(naive {"TILE_M":8,"TILE_N":32,"ACROSS":1,"UNROLL":1})",
+                              "--types e5m2 f32 strict --epilogue 'acc(a[k/128,i]*b[j,k/128])'"};
 // Parts of two tiles of k, which a block adds itself.
 const Subject kOwnParts = {
     "OwnParts", TILEWISE_CHECK_PLAIN,
@@ -94,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(Plain, UnchangedWgmma,
                          testing::Values(kPlain, kCluster, kPingPong, kSplit, kStores, kRest,
                                          kParts, kRows, kBatch, kSwapped, kStreamK, kSplitParts,
                                          kPromoted, kOverlapped, kOwnParts, kBytes, kTf32,
-                                         kTf32Padded, kWide),
+                                         kTf32Padded, kWide, kScaled, kNaiveScaled),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Threads, UnchangedWgmma,
                          testing::Values(with_threads(kPlain), with_threads(kPingPong),
@@ -116,6 +125,18 @@ TEST(PlantedWgmma, PartsThatABlockAdds) {
   expect_found(kOwnParts, changed("wgmma-part"_marker, "rest < part ? rest : part", "part"),
                {"deadlock"});
   expect_found(kOwnParts, removed("wgmma-promote-part"_marker), {" instead of "});
+}
+
+TEST(PlantedWgmma, ScalesOfOtherBlocks) {
+  const std::string wrong = " instead of ";
+  expect_found(kScaled, changed("wgmma-scale-down"_marker, "at(8)", "at(4)"), {wrong});
+  expect_found(kScaled, changed("wgmma-scale-across"_marker, "column /", "0 * column /"), {wrong});
+  expect_found(kScaled, changed("wgmma-scale"_marker, "scale,", "1.0f,"), {wrong});
+  expect_found(kScaled,
+               changed("pointwise-scale"_marker, "nth * of.ld + block", "block * of.ld + nth"),
+               {wrong});
+  expect_found(kNaiveScaled, changed("naive-scales"_marker, "part, scale", "part, Sum(1)"),
+               {wrong});
 }
 
 TEST(PlantedWgmma, AStageThatIsFilledBeforeItIsEmpty) {

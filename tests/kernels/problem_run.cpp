@@ -291,18 +291,15 @@ void Operands::add_operands(std::uint64_t seed) {
   if (!problem_.epilogue) return;
   for (const EpilogueSlot& slot : problem_.epilogue->operands) {
     const DType type = type_of(slot, problem_.c.type);
-    const std::int64_t columns = slot.over == EpilogueOver::all    ? 1
-                                 : slot.over == EpilogueOver::rows ? problem_.m
-                                                                   : problem_.n;
+    const EpilogueShape shape = shape_of(slot, problem_);
     const bool read = slot.use == EpilogueUse::read, matrix = slot.over == EpilogueOver::elements;
     // Kernels may read aligned matrices in another way.
     const int alignment =
         matrix && round_.values == Values::whole ? problem_.c.alignment : bytes_of(type);
-    const bool of_rows = matrix || slot.over == EpilogueOver::rows;
     const std::int64_t matrices =
-        read && round_.same_b ? 1 : (of_rows ? matrices_c(problem_) : problem_.batch);
+        read && round_.same_b ? 1 : (is_of_rows(slot.over) ? matrices_c(problem_) : problem_.batch);
     Matrix& made = operands_.emplace_back(
-        make(type, matrix ? problem_.m : 1, columns, alignment, read ? kNaNs : kCanary, matrices));
+        make(type, shape.rows, shape.columns, alignment, read ? kNaNs : kCanary, matrices));
     if (read) fill(made, seed + operands_.size());
   }
 }
@@ -324,6 +321,25 @@ void Operands::add_groups(std::uint64_t seed) {
   if (special == 1) std::fill(group_rows_.begin(), group_rows_.end() - 1, 0);
 }
 
+/// By what the product of step k is multiplied.
+double Operands::scale_of(std::int64_t batch, std::int64_t i, std::int64_t j, std::int64_t k) {
+  if (!has_scales(problem_)) return 1;
+  if (problem_.pointers) batch = problem_.batch - 1 - batch;
+  double scale = 1;
+  for (std::size_t slot = 0; slot < operands_.size(); ++slot) {
+    const EpilogueSlot& form = problem_.epilogue->operands[slot];
+    if (!is_scale(form.over)) continue;
+    const std::int64_t place = form.over == EpilogueOver::row_blocks      ? i
+                               : form.over == EpilogueOver::column_blocks ? j
+                                                                          : j / kScaledSteps;
+    const std::int64_t block = k / kScaledSteps;
+    scale *= test::decode(
+        operands_[slot].type,
+        operands_[slot].at(batch, form.k_first ? block : place, form.k_first ? place : block));
+  }
+  return scale;
+}
+
 /// C's element; what is written and summed goes to `operands` and `sums`.
 double Operands::epilogue_of(double acc, std::int64_t batch, std::int64_t i, std::int64_t j,
                              std::vector<Matrix>& operands,
@@ -335,6 +351,11 @@ double Operands::epilogue_of(double acc, std::int64_t batch, std::int64_t i, std
   for (std::size_t slot = 0; slot < operands.size(); ++slot) {
     const EpilogueOver over = form.operands[slot].over;
     const bool matrix = over == EpilogueOver::elements;
+    if (is_scale(over)) {  // of the products
+      places.push_back(nullptr);
+      values.push_back(0);
+      continue;
+    }
     places.push_back(
         operands[slot].at(batch, matrix ? i : 0,
                           over == EpilogueOver::all ? 0 : (over == EpilogueOver::rows ? i : j)));
@@ -375,7 +396,8 @@ void Operands::multiply_by_definition(Matrix& c, std::vector<Matrix>& operands) 
       for (auto k = static_cast<std::size_t>(steps.begin); k < static_cast<std::size_t>(steps.end);
            ++k)
         for (std::size_t j = 0; j < n; ++j)
-          sums[j] += a[static_cast<std::size_t>(i) * depth + k] * b[k * n + j];
+          sums[j] += a[static_cast<std::size_t>(i) * depth + k] * b[k * n + j] *
+                     scale_of(batch, i, static_cast<std::int64_t>(j), static_cast<std::int64_t>(k));
       for (std::size_t j = 0; j < n; ++j) {
         std::byte* const at = c.at(batch, i, static_cast<std::int64_t>(j));
         const double before = round_.beta == 0 ? 0 : round_.beta * test::decode(c.type, at);
@@ -401,8 +423,7 @@ Operands::OnDevice Operands::upload(Device& device) const {
     const DeviceBuffer& made = on.operands.emplace_back(put(operand));
     // One for the rows of all products has no stride.
     const EpilogueOver over = problem_.epilogue->operands[on.bound.size()].over;
-    const bool through = problem_.grouping == Grouping::rows &&
-                         (over == EpilogueOver::rows || over == EpilogueOver::elements);
+    const bool through = problem_.grouping == Grouping::rows && is_of_rows(over);
     on.bound.push_back({static_cast<std::byte*>(made.data()) + operand.byte_of(0, 0, 0), operand.ld,
                         through ? kNotUsed : operand.stride, 0});
   }

@@ -10,6 +10,7 @@
 #include "tests/matmul/served_checks.hpp"
 #include "tilewise/number.hpp"
 #include "vocabulary/epilogue.hpp"
+#include "vocabulary/problem.hpp"
 
 namespace tilewise::test {
 
@@ -103,13 +104,14 @@ class EpiloguesServed : public Served {
     std::vector<Values> operands;
     std::vector<EpilogueOperand> bound;
     for (const EpilogueSlot& slot : form.operands) {
-      const bool all = slot.over == EpilogueOver::all, rows = slot.over == EpilogueOver::rows;
+      const bool all = slot.over == EpilogueOver::all,
+                 rows = slot.over == EpilogueOver::rows || slot.over == EpilogueOver::row_blocks;
       const bool matrix = slot.over == EpilogueOver::elements;
+      const EpilogueShape shape = shape_of(slot, problem);
       const bool varies = matrix || slot.use == EpilogueUse::summed ||
                           (follow ? (lie == Batch::shared_b) == rows && !all : random_() % 2 == 0);
-      operands.push_back(values(type_of(slot, problem.c.type), matrix ? m : 1,
-                                all ? 1 : (rows ? m : n), batch, matrix ? gap : 0,
-                                varies ? between : 0));
+      operands.push_back(values(type_of(slot, problem.c.type), shape.rows, shape.columns, batch,
+                                matrix || is_scale(slot.over) ? gap : 0, varies ? between : 0));
       Values& made = operands.back();
       if (matrix && beside) side_by_side(made);
       const bool by_value = all && made.stride == 0 && random_() % 2 == 0;
@@ -145,11 +147,16 @@ class EpiloguesServed : public Served {
           double sum = 0;
           for (std::int64_t k = 0; k < problem.k; ++k)
             sum += (problem.a.transposed ? a.at(product, k, i) : a.at(product, i, k)) *
-                   (problem.b.transposed ? b.at(product, j, k) : b.at(product, k, j));
+                   (problem.b.transposed ? b.at(product, j, k) : b.at(product, k, j)) *
+                   scale_of(form, operands, product, i, j, k);
           std::vector<double> read, results;
           for (std::size_t slot = 0; slot < operands.size(); ++slot) {
             const EpilogueOver over = form.operands[slot].over;
             const bool matrix = over == EpilogueOver::elements;
+            if (is_scale(over)) {
+              read.push_back(0);
+              continue;
+            }
             const std::int64_t at =
                 over == EpilogueOver::all ? 0 : (over == EpilogueOver::rows ? i : j);
             read.push_back(operands[slot].at(product, matrix ? i : 0, at));
@@ -165,6 +172,22 @@ class EpiloguesServed : public Served {
           }
         }
     }
+  }
+
+  /// By what the product of step k is multiplied.
+  static double scale_of(const EpilogueForm& form, std::vector<Values>& operands,
+                         std::int64_t product, std::int64_t i, std::int64_t j, std::int64_t k) {
+    double scale = 1;
+    for (std::size_t slot = 0; slot < operands.size(); ++slot) {
+      const EpilogueSlot& of = form.operands[slot];
+      if (!is_scale(of.over)) continue;
+      const std::int64_t place = of.over == EpilogueOver::row_blocks      ? i
+                                 : of.over == EpilogueOver::column_blocks ? j
+                                                                          : j / kScaledSteps;
+      const std::int64_t block = k / kScaledSteps;
+      scale *= operands[slot].at(product, of.k_first ? block : place, of.k_first ? place : block);
+    }
+    return scale;
   }
 
   static constexpr const char* kTexts[] = {
@@ -206,6 +229,33 @@ class EpiloguesServed : public Served {
           }
     check(matmul, typed_problem<float, float>(Layout::nn, 1, 9, 11, MathMode::strict, 4), kTexts[3],
           Batch::shared_b, true);
+  }
+
+  /// Scales of blocks of k in each layout, in batches too, some of which are one product.
+  void check_scales() {
+    Matmul matmul(options);
+    const char* const texts[] = {
+        "acc(a[i,k/128] * b[j/128,k/128])", "acc(b[k/128,j/128] * a:bf16[k/128,i]) + bias[j]",
+        "relu(acc(a[k/128,i] * b:f16[j,k/128]))", "acc(b[k/128,j])", "acc(a[i,k/128]) * s"};
+    int turn = 0;
+    for (const char* text : texts)
+      for (const DType type : {DType::e4m3, DType::e5m2})
+        for (const Batch lie : {Batch::apart, Batch::shared_b, Batch::shared_a})
+          for (const bool follow : {false, true}) {
+            const Size size =
+                turn % 3 == 0 ? Size{37, 150, 300} : Size{5, 9, turn % 3 == 1 ? 128 : 7};
+            check(matmul,
+                  typed_problem(kLayouts[++turn % 4], size.m, size.n, size.k, type, DType::f32,
+                                MathMode::strict, 3),
+                  text, lie, follow);
+            if (HasFatalFailure()) return;
+          }
+    for (const Size size : {Size{5, 7, 0}, {0, 7, 3}, {5, 0, 3}, {1, 1, 1}, {1, 300, 257}})
+      for (const char* text : texts)
+        check(matmul,
+              typed_problem(Layout::nt, size.m, size.n, size.k, DType::e4m3, DType::bf16,
+                            MathMode::strict),
+              text);
   }
 
   /// No sums: k = 0, and no rows.

@@ -9,6 +9,7 @@ struct EpiloguesOnTheGpu : test::EpiloguesServed {
 };
 TEST_F(EpiloguesOnTheGpu, EveryKind) { check_every_kind(); }
 TEST_F(EpiloguesOnTheGpu, Batches) { check_batches(); }
+TEST_F(EpiloguesOnTheGpu, ScalesOfBlocks) { check_scales(); }
 TEST_F(EpiloguesOnTheGpu, WithoutSums) { check_empty(); }
 
 }  // namespace

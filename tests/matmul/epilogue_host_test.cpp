@@ -19,12 +19,48 @@ struct EpiloguesOnTheCpu : test::EpiloguesServed {
 };
 TEST_F(EpiloguesOnTheCpu, EveryKind) { check_every_kind(2); }
 TEST_F(EpiloguesOnTheCpu, Batches) { check_batches(); }
+TEST_F(EpiloguesOnTheCpu, ScalesOfBlocks) { check_scales(); }
 TEST_F(EpiloguesOnTheCpu, WithoutSums) { check_empty(); }
 
 struct HopperEpiloguesOnTheCpu : test::EpiloguesServed {
   HopperEpiloguesOnTheCpu() : EpiloguesServed("host:sm_90a") {}
 };
 TEST_F(HopperEpiloguesOnTheCpu, EveryKind) { check_every_kind(2); }
+TEST_F(HopperEpiloguesOnTheCpu, ScalesOfBlocks) { check_scales(); }
+
+// What no kernel scales is refused, and so are scales that are too few.
+TEST_F(EpiloguesOnTheCpu, WrongScalesAreRefused) {
+  Matmul matmul(options);
+  const std::vector<float> scales(64, 1);
+  std::vector<std::uint8_t> a(16 * 300), b(300 * 16);
+  std::vector<float> c(16 * 16);
+  const auto refusal = [&](Problem problem, std::int64_t ld, const void* data) {
+    set_epilogue(problem, Epilogue("acc(s[i,k/128])"));
+    const EpilogueOperand operand{data, ld, 0, 0};
+    Call call;
+    call.a = a.data(), call.b = b.data(), call.c = c.data();
+    call.lda = 300, call.ldb = call.ldc = 16;
+    call.operands = {&operand, 1};
+    try {
+      matmul(problem, call);
+      return std::string();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::invalid_argument);
+      return std::string(error.what());
+    }
+  };
+  const Problem right =
+      typed_problem(Layout::nn, 16, 16, 300, DType::e4m3, DType::f32, MathMode::strict);
+  EXPECT_EQ(refusal(right, 3, scales.data()), "");
+  EXPECT_THAT(refusal(right, 2, scales.data()), HasSubstr("is 2, shorter than a row of 3"));
+  EXPECT_THAT(refusal(right, 3, nullptr), HasSubstr("null"));
+  EXPECT_THAT(refusal(typed_problem<float, float>(Layout::nn, 16, 16, 300), 3, scales.data()),
+              HasSubstr("strict products of e4m3 or e5m2"));
+  EXPECT_THAT(
+      refusal(typed_problem(Layout::nn, 16, 16, 300, DType::e4m3, DType::f32, MathMode::fast), 3,
+              scales.data()),
+      HasSubstr("by fast"));
+}
 
 // C itself may be read: each element before it is written.
 TEST_F(EpiloguesOnTheCpu, ResidualsMayBeReplaced) {
@@ -100,7 +136,8 @@ TEST_F(EpiloguesOnTheCpu, RecipesOfThePage) {
   for (std::size_t at = text.find(begin); at != text.npos; at = text.find(begin, at)) {
     at += begin.size();
     const std::string recipe = text.substr(at, text.find("```", at) - at);
-    check(matmul, typed_problem<float, float>(Layout::nt, 19, 23, 6), recipe);
+    const DType type = has_scales(*Epilogue(recipe).form()) ? DType::e4m3 : DType::f32;
+    check(matmul, typed_problem(Layout::nt, 19, 23, 6, type, DType::f32), recipe);
     if (HasFatalFailure()) return;
     ++recipes;
   }

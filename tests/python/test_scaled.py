@@ -36,6 +36,29 @@ def test_scales(device, kind, fast, by):
     assert torch.equal(scaled_mm(a, b.contiguous(), scale_a, scale_b, bias, out_dtype=torch.bfloat16, use_fast_accum=fast), found)
 
 
+@pytest.mark.parametrize("by", ["tiles", "columns"])
+@pytest.mark.parametrize("k_first", [False, True])
+def test_scales_of_blocks(device, by, k_first):
+    m, n, k = 40, 200, 300
+    a, b = numbers(m, k, device=device), numbers(n, k, device=device, seed=2).t()
+    scale_a, scale_b = (scale.clamp(0.5, 2) for scale in (
+        scales(m, 3, device=device), scales(3, 2 if by == "tiles" else n, device=device, seed=2)))
+    if k_first:
+        scale_a = scale_a.t().contiguous().t()
+    else:
+        scale_b = scale_b.t().contiguous().t()
+    of_a = scale_a.repeat_interleave(128, 1)[:, :k]
+    of_b = scale_b.repeat_interleave(128, 0)[:k]
+    if by == "tiles":
+        of_b = of_b.repeat_interleave(128, 1)[:, :n]
+    exact = (a.double() * of_a) @ (b.double() * of_b)
+    bias = scales(n, device=device, seed=3).bfloat16()
+    assert torch.equal(scaled_mm(a, b, scale_a, scale_b, out_dtype=torch.float32).double(), exact)
+    for fast in (False, True):
+        found = scaled_mm(a, b, scale_a, scale_b, bias, out_dtype=torch.bfloat16, use_fast_accum=fast)
+        assert torch.equal(found, (exact + bias).bfloat16())
+
+
 def test_a_result_of_8_bits_is_scaled_and_saturates(device):
     a, b, one = numbers(32, 64, device=device), numbers(16, 64, device=device, seed=2).t(), torch.ones(1, device=device)
     exact = a.float() @ b.float()
@@ -65,6 +88,19 @@ def test_as_pytorch():
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch's own needs a GPU")
+def test_blocks_as_pytorch_on_a_gpu():
+    m, n, k = 256, 384, 512
+    a, b = numbers(m, k, device="cuda"), numbers(n, k, device="cuda", seed=2).t()
+    of_a = (torch.rand(k // 128, m, device="cuda") + 0.5).t()
+    of_b = (torch.rand(n // 128, k // 128, device="cuda") + 0.5).t()
+    try:
+        wanted = torch._scaled_mm(a, b, of_a, of_b, out_dtype=torch.bfloat16)
+    except (RuntimeError, ValueError, NotImplementedError):
+        pytest.skip("this PyTorch or GPU has none")
+    torch.testing.assert_close(scaled_mm(a, b, of_a, of_b, out_dtype=torch.bfloat16), wanted, rtol=8e-3, atol=1e-3)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch's own needs a GPU")
 @pytest.mark.parametrize("rows", [False, True])
 def test_as_pytorch_on_a_gpu(rows):
     a, b = numbers(64, 128, device="cuda"), numbers(256, 128, device="cuda", seed=2).t()
@@ -83,6 +119,7 @@ def test_compiled(device):
 @pytest.mark.parametrize("arguments, words", [
     (lambda a, b, one: (a, b, torch.ones(3), one), "scale_a has the shape .3,.; it has one element, or the shape .8, 1"),
     (lambda a, b, one: (a, b, one, torch.ones(16, 1)), "scale_b has the shape"),
+    (lambda a, b, one: (a, b, torch.ones(8, 2), torch.ones(2, 1)), "scale_a has the shape"),
     (lambda a, b, one: (a, b, one, one, torch.ones(8)), "bias has the shape"),
     (lambda a, b, one: (a, b, one, one, None, torch.ones(2)), "scale_result has the shape"),
     (lambda a, b, one: (a.float(), b, one, one), "one 8-bit float"),

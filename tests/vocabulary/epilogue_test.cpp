@@ -137,6 +137,30 @@ TEST(Epilogue, OperandsHaveTypes) {
             "p0:f32[i,j]=acc;p1:f32[j]=sum(acc);acc");
 }
 
+TEST(Epilogue, ScalesBlocksOfK) {
+  const EpilogueForm made = form("acc(b[j/128,k/128] * a:bf16[k/128,i]) + bias[j]");
+  EXPECT_TRUE(has_scales(made));
+  EXPECT_FALSE(has_scales(form("acc * a[i]")));
+  EXPECT_EQ(form(to_string(made)), made);
+  EXPECT_EQ(form("bias[j] + acc(x:bf16[ k/128 , i ]*y[j/128,k/128])"), made);
+  EXPECT_NE(form("acc(b[k/128,j/128] * a:bf16[k/128,i]) + bias[j]"), made);
+  EXPECT_NE(form("acc(b[j,k/128] * a:bf16[k/128,i]) + bias[j]"), made);
+  const Problem problem = typed_problem(Layout::nt, 5, 300, 129, DType::e4m3, DType::bf16);
+  const std::pair<const char*, EpilogueShape> shapes[] = {
+      {"acc(a[i,k/128])", {5, 2}},     {"acc(a[k/128,i])", {2, 5}},
+      {"acc(b[j,k/128])", {300, 2}},   {"acc(b[k/128,j])", {2, 300}},
+      {"acc(b[j/128,k/128])", {3, 2}}, {"acc(b[k/128,j/128])", {2, 3}}};
+  for (const auto& [text, shape] : shapes) {
+    const EpilogueForm one = form(text);
+    const EpilogueShape found = shape_of(one.operands.at(0), problem);
+    EXPECT_EQ(found.rows, shape.rows) << text;
+    EXPECT_EQ(found.columns, shape.columns) << text;
+    EXPECT_EQ(type_of(one.operands.at(0), DType::bf16), DType::f32) << text;
+  }
+  // The sum is there, scaled; once more it counts as one node.
+  EXPECT_EQ(value("x = acc(a[i,k/128]); x * acc(a[i,k/128])", 3, {{"a", 2}}), 9);
+}
+
 // Operands of one kind are told apart by all that is made of them, and by their types.
 TEST(Epilogue, TheOrderOfCommutativeArgumentsNeverCounts) {
   for (const auto& [one, other] : std::vector<std::pair<const char*, const char*>>{
@@ -386,6 +410,15 @@ TEST(Epilogue, ErrorsPointIntoTheText) {
                {"acc \xC3\x97 2", "'\xC3\x97' at character 5", "an operator"},
                {"acc + " + std::string(300, '('), "'('", "100 levels"},
                {"a0+a1+a2+a3+a4+a5+a6+a7+a8", "'a8' at character 25", "allowed is 8"},
+               {"acc + a[i,k/128]", "'i' at character 9", "acc(a[i,k/128] * b[j/128,k/128])"},
+               {"acc(a[i])", "'a' at character 5", "[i,k/128]"},
+               {"acc(a[i,k/64])", "'64' at character 11", "k/128"},
+               {"acc(a[j/64,k/128])", "'64' at character 9", "j/128"},
+               {"acc(a[i/128,k/128])", "'/' at character 8", "allowed is ,"},
+               {"acc(a[j,k/128] * b[j/128,k/128])", "'b' at character 18", "one of A and one of B"},
+               {"acc(a[i,k/128]) + acc", "'acc' at character 19", "the same ones"},
+               {"acc(2)", "'2' at character 5", "a name"},
+               {"acc(a[i,k/128] + b[j,k/128])", "'+' at character 16", "allowed is )"},
                {std::string(5000, ' ') + "acc", "at character 4097", "4096 characters"}};
   for (const auto& one : cases)
     EXPECT_THAT(message(one.text), AllOf(HasSubstr(one.where), HasSubstr(one.what))) << one.text;

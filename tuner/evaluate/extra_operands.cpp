@@ -9,14 +9,10 @@ std::vector<Placement> ExtraOperands::placements(const Problem& problem, Kind ki
   std::vector<Placement> places;
   if (!problem.epilogue) return places;
   for (const EpilogueSlot& slot : problem.epilogue->operands) {
-    const std::int64_t rows = slot.over == EpilogueOver::elements ? problem.m : 1;
-    const std::int64_t columns = slot.over == EpilogueOver::all    ? 1
-                                 : slot.over == EpilogueOver::rows ? problem.m
-                                                                   : problem.n;
+    const auto [rows, columns] = shape_of(slot, problem);
     const int element = bytes_of(type_of(slot, problem.c.type));
     const auto row = static_cast<std::uint64_t>(columns * element);
-    const bool of_rows = slot.over == EpilogueOver::rows || slot.over == EpilogueOver::elements;
-    const std::int64_t matrices = of_rows ? matrices_c(problem) : problem.batch;
+    const std::int64_t matrices = is_of_rows(slot.over) ? matrices_c(problem) : problem.batch;
     places.push_back(
         kind == Kind::guarded
             ? guarded_placement(rows, columns, element, element, matrices)

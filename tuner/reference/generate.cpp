@@ -111,7 +111,9 @@ double largest_sum(const Problem& problem) {
       kind && kind->sum_roundoff > 0 ? std::min(1 / kind->sum_roundoff - 1, storable) : storable;
   const Scalars scalars = Reference::scalars(problem, DataSet::exact, 1);
   const auto c0 = static_cast<double>(largest_integer(problem.c.type));
-  return std::min(added, (held - std::fabs(scalars.beta) * c0) / std::fabs(scalars.alpha));
+  const double most_scaled = has_scales(problem) ? 4 : 1;
+  return 1 / most_scaled *
+         std::min(added, (held - std::fabs(scalars.beta) * c0) / std::fabs(scalars.alpha));
 }
 
 // A pseudo-random number below `count`, determined by `stream` and `index`.
@@ -175,6 +177,18 @@ TestData::TestData(const Problem& problem, DataSet set, DataOf operand, std::uin
     if (is_a && (set == DataSet::exact || is_integer(type_))) period_ = range.a_period;
   }
   matrix_rows_ = rows_;
+  if (problem.epilogue && operand != DataOf::c0)
+    for (std::size_t slot = 0; slot < problem.epilogue->operands.size(); ++slot) {
+      const EpilogueSlot& scales = problem.epilogue->operands[slot];
+      if (!is_scale(scales.over) ||
+          (scales.over == EpilogueOver::row_blocks) != (operand == DataOf::a))
+        continue;
+      const EpilogueShape shape = shape_of(scales, problem);
+      blocks_ = {mixed_bits(seed, 1000 + slot),
+                 scales.over == EpilogueOver::tiles ? kScaledSteps : 1,
+                 scales.k_first ? shape.columns : shape.rows,
+                 scales.k_first ? shape.rows : shape.columns, scales.k_first};
+    }
   rows_ *= operand == DataOf::a   ? matrices_a(problem)
            : operand == DataOf::b ? matrices_b(problem)
                                   : matrices_c(problem);
@@ -189,17 +203,26 @@ TestData::TestData(const Problem& problem, std::size_t slot, std::uint64_t seed)
       magnitude_(largest_integer(type_)),
       transposed_(false),
       stream_(mixed_bits(seed, 1000 + slot)) {
-  const EpilogueOver over = problem.epilogue->operands[slot].over;
-  if (over == EpilogueOver::elements) rows_ = problem.m;
-  if (over != EpilogueOver::all) columns_ = over == EpilogueOver::rows ? problem.m : problem.n;
-  matrix_rows_ = rows_;
-  const bool of_rows = over == EpilogueOver::rows || over == EpilogueOver::elements;
-  rows_ *= of_rows ? matrices_c(problem) : problem.batch;
+  const EpilogueSlot& operand = problem.epilogue->operands[slot];
+  const EpilogueShape shape = shape_of(operand, problem);
+  if (is_scale(operand.over)) scales_ = true;
+  rows_ = matrix_rows_ = shape.rows, columns_ = shape.columns;
+  rows_ *= is_of_rows(operand.over) ? matrices_c(problem) : problem.batch;
+}
+
+// 1 or 2: sums of products keep the integers that exact data need.
+[[gnu::always_inline]] inline int scale_of_block(std::uint64_t stream, std::int64_t index) {
+  return 1 + random_below(2, stream, index);
 }
 
 template <typename Wide>
 void TestData::make(std::int64_t first, std::int64_t count, Wide* to) const {
   const auto begin = static_cast<std::uint64_t>(first);
+  if (scales_) {
+    for (std::int64_t i = 0; i < count; ++i)
+      to[i] = static_cast<Wide>(scale_of_block(stream_, first + i));
+    return;
+  }
   if (set_ == DataSet::exact || is_integer(type_)) {
     const auto most = static_cast<Wide>(dtype_info(type_).largest);
     make_best(Exact<Wide>{static_cast<std::int32_t>(magnitude_), most}, stream_, begin, count, to);
@@ -236,10 +259,12 @@ void TestData::widened(std::int64_t first, std::int64_t count, Wide* to) const {
 void TestData::values(std::int64_t first, std::int64_t count, float* to) const {
   if (type_ == DType::f32) return fill(first, count, to);
   widened(first, count, to);
+  if (blocks_) scale_blocks(first, count, to);
 }
 void TestData::values(std::int64_t first, std::int64_t count, double* to) const {
   if (type_ == DType::f64) return fill(first, count, to);
   widened(first, count, to);
+  if (blocks_) scale_blocks(first, count, to);
 }
 
 // Each row of op(A) has its own phase, so that the rows together cover every position of k.
@@ -281,6 +306,22 @@ void TestData::scale(std::int64_t first, std::int64_t count, Wide* values) const
       if (by_column) exponent += column_exponent(transposed_ ? local : column);
       values[i] *= power_of_two(exponent);
     }
+  }
+}
+
+// Multiplies elements of A or B by the scales of their blocks of k.
+template <typename Wide>
+void TestData::scale_blocks(std::int64_t first, std::int64_t count, Wide* values) const {
+  const bool k_in_row = (operand_ == DataOf::a) != transposed_;
+  const std::int64_t matrix_scales = blocks_->places * blocks_->blocks;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t row = (first + i) / columns_, column = (first + i) % columns_;
+    const std::int64_t matrix = row / matrix_rows_, local = row % matrix_rows_;
+    const std::int64_t place = (k_in_row ? local : column) / blocks_->along;
+    const std::int64_t block = (k_in_row ? column : local) / kScaledSteps;
+    const std::int64_t at =
+        blocks_->k_first ? block * blocks_->places + place : place * blocks_->blocks + block;
+    values[i] *= static_cast<Wide>(scale_of_block(blocks_->stream, matrix * matrix_scales + at));
   }
 }
 

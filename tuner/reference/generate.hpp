@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "tilewise/problem.hpp"
@@ -42,7 +43,7 @@ class TestData {
  public:
   TestData(const Problem& problem, DataSet set, DataOf operand, std::uint64_t seed);
   /// The data of an operand of the problem's epilogue, which are bounded: a matrix of m x n, or one
-  /// row of m, n or 1 elements, for each product.
+  /// row of m, n or 1 elements, for each product. Scales are 1 or 2.
   TestData(const Problem& problem, std::size_t slot, std::uint64_t seed);
 
   DType type() const { return type_; }
@@ -51,7 +52,8 @@ class TestData {
   std::int64_t columns() const { return columns_; }
   /// Elements first .. first + count - 1 in row-major order, in the operand's type.
   void fill(std::int64_t first, std::int64_t count, void* to) const;
-  /// The same elements as float (all types but f64) or double.
+  /// The same elements as float (all types but f64) or double. Those of A and B are multiplied by
+  /// the scales of their blocks of k (has_scales()).
   void values(std::int64_t first, std::int64_t count, float* to) const;
   void values(std::int64_t first, std::int64_t count, double* to) const;
   /// Whether `stored` holds these elements bit for bit.
@@ -67,6 +69,8 @@ class TestData {
   template <typename Wide>
   void scale(std::int64_t first, std::int64_t count, Wide* values) const;
   template <typename Wide>
+  void scale_blocks(std::int64_t first, std::int64_t count, Wide* values) const;
+  template <typename Wide>
   void widened(std::int64_t first, std::int64_t count, Wide* to) const;
 
   DType type_;
@@ -75,7 +79,15 @@ class TestData {
   std::int64_t rows_, columns_, matrix_rows_;
   std::int64_t magnitude_;
   std::int64_t period_ = 1;  ///< above 1: one element in `period_` of each row of op(A) is not 0
-  bool transposed_;          ///< rows of op(X) are columns in memory
+  bool scales_ = false;      ///< of an epilogue: powers of two
+  /// The scales of A's or B's blocks of k, by which values() are multiplied.
+  struct BlockScales {
+    std::uint64_t stream;
+    std::int64_t along, places, blocks;
+    bool k_first;
+  };
+  std::optional<BlockScales> blocks_;
+  bool transposed_;  ///< rows of op(X) are columns in memory
   std::uint64_t stream_;
 };
 

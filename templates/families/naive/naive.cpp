@@ -2,6 +2,7 @@
 
 #include "templates/families/families.hpp"
 #include "templates/plan/multiply_plan.hpp"
+#include "vocabulary/epilogue.hpp"
 
 namespace tilewise {
 namespace {
@@ -62,8 +63,11 @@ KernelTemplate naive_template() {
   };
   t.supports = supports_any;
   t.grouped = true;
-  t.sum_order = [](const Problem& problem, const Configuration&, const DeviceInfo&) {
-    return std::optional(chain_of(problem));
+  t.scales = true;
+  t.sum_order = [](const Problem& problem, const Configuration&,
+                   const DeviceInfo&) -> std::optional<SumOrder> {
+    if (has_scales(problem)) return std::nullopt;
+    return chain_of(problem);
   };
   t.plan = plan;
   t.tile_levels = [](const Problem&, const Configuration& c) {

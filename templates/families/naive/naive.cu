@@ -30,9 +30,21 @@ KERNEL(TILE_M * TILE_N, 1) naive(ARGUMENTS MultiplyArgs args) {
   b += steps.begin * step_b;
 #endif
   Sum sum = 0;
+#if SCALES
+  for (Int64 block = 0; block * kScaledSteps < args.steps(); ++block) {
+    Sum part = 0;
+    for (Int64 k = block * kScaledSteps; k < args.steps() && k < (block + 1) * kScaledSteps; ++k)
+      part = multiply_add(widen(a[k * step_a]), widen(b[k * step_b]), part);
+    const Int64 product = work_tile.tile.batch;
+    const Sum scale = ScaleOfA::read(ScaleOfA::address(args.pointwise, product, row, block)) *
+                      ScaleOfB::read(ScaleOfB::address(args.pointwise, product, column, block));
+    sum = multiply_add(part, scale, sum);  //@ naive-scales
+  }
+#else
   UNROLL_BY(UNROLL)
   for (Int64 k = 0; k < PRODUCT_STEPS(args, steps); ++k)
     sum = multiply_add(widen(a[k * step_a]), widen(b[k * step_b]), sum);
+#endif
 
   Result* c = work_tile.c + row * args.ldc + column;
   blend(scalars_of(args), sum, c, place_of(work_tile.tile, row, column));

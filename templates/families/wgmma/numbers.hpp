@@ -8,6 +8,7 @@
 #include "templates/plan/stream_k.hpp"
 #include "templates/space/constraints.hpp"
 #include "vocabulary/configuration.hpp"
+#include "vocabulary/epilogue.hpp"
 #include "vocabulary/problem.hpp"
 #include "vocabulary/rounding.hpp"
 
@@ -27,6 +28,7 @@ struct Wgmma {
   int group_m;
   int element, result, sum;  ///< bytes
   int parts_of_element;      ///< 2: operands have a large and a small part (f32x3, halves)
+  int scales;                ///< registers of the main loop beside sums, where it scales them
   bool residues;             ///< results are bytes of sums of integers (families/emulated)
   bool by_depth;             ///< Grouping::depth
   std::int64_t table_bytes;  ///< of the products' rows in shared memory, of a grouped problem
@@ -55,12 +57,14 @@ struct Wgmma {
         result(bytes_of(p.c.type)),
         sum(bytes_of(p.accumulator)),
         parts_of_element(p.math == MathMode::f32x3 ? 2 : 1),
+        scales(0),
         residues(p.c.type == DType::i8),
         by_depth(p.grouping == Grouping::depth),
         table_bytes(is_grouped(p) && !by_depth ? layout::group_table_bytes(p.batch) : 0),
         a{tile_m, tile_k, !reads_a_transposed(p, pack_a), cluster_n, element, false},
         b{tile_n, tile_k, reads_b_transposed(p, pack_b), cluster_m, element, false} {
     a.skips = b.skips = skips(p);
+    if (has_scales(p)) scales = scale_registers(p);
   }
 
   /// Whether tiles at the edge reach so far past A or B that whole boxes or panels are outside.
@@ -143,6 +147,15 @@ struct Wgmma {
   }
   /// Products of the operands' parts that are summed.
   int products() const { return parts_of_element == 2 ? 3 : 1; }
+  /// Of a main loop that scales blocks of k, from ptxas's results for 20 kernels: addresses of each
+  /// block of 64 rows, scales of the tiles in flight, and reads of single columns' scales.
+  int scale_registers(const Problem& p) const {
+    const EpilogueOver by_column = swap ? EpilogueOver::row_blocks : EpilogueOver::column_blocks;
+    const auto& operands = p.epilogue->operands;
+    const bool columns = std::any_of(operands.begin(), operands.end(),
+                                     [&](const EpilogueSlot& x) { return x.over == by_column; });
+    return 38 + (4 + 2 * promoted_at_once(promote)) * row_blocks() + (columns ? 12 : 0);
+  }
   /// Whether ptxas compiles the kernel without spills, from its results for 330 kernels: sums and
   /// what else a thread that multiplies holds; and one instruction, for which the registers at the
   /// launch count (ptxas's message C7602).
@@ -154,6 +167,7 @@ struct Wgmma {
         sum_registers() + kBytes > register_layout().at_launch())
       return false;
     constexpr int kOther[2][4] = {{32, 28, 44, 32}, {44, 30, 54, 54}};  // by SWAP_AB, EPILOGUE
+    if (scales > 0 && sum_registers() + scales > register_layout().multiplying()) return false;
     const int blocks_in_parts = adds_parts() && row_blocks() > 1 ? 8 : 0;
     return sum_registers() + kOther[swap][epilogue] + blocks_in_parts <=
                register_layout().multiplying() &&

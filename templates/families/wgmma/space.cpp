@@ -92,6 +92,16 @@ std::vector<Constraint> problem_constraints() {
                    if ((s.promote > 0) != Wgmma::must_promote(in.problem)) return false;
                    return !is_fp8(in.problem.a.type) || s.tile_k <= 128;
                  }),
+      {"tile_of_scales",
+       {"TILE_K", "SPLIT_K", "STREAM_K"},
+       "a tile of k has the 128 steps that have one scale, and k has one part",
+       [](const In& in) {
+         const Configuration& c = in.configuration;
+         return !has_scales(in.problem) ||
+                (c.at("TILE_K") == kScaledSteps && c.at("SPLIT_K") == 1 && c.at("STREAM_K") == 0);
+       },
+       false,
+       [](const Problem& problem) { return has_scales(problem); }},
       constraint("aligned_a", {"PACK_A"},
                  "TMA copies A where it is aligned to 16 bytes, or packed; a batch by pointers is "
                  "packed",

@@ -208,7 +208,7 @@ int default_split(const DefaultTile& tile, const Problem& problem, const DeviceI
     return problem.order->part == 0 || adds_parts(tile, problem, device)
                ? 1
                : static_cast<int>(ceil_div(problem.k, problem.order->part));
-  if (is_grouped(problem)) return 1;
+  if (is_grouped(problem) || has_scales(problem)) return 1;
   int split = 1;
   while (split < 64 && 2 * split * tiles <= device.multiprocessors &&
          problem.k / (2 * split) >= 512)
@@ -305,6 +305,7 @@ KernelTemplate wgmma_template() {
   t.sum_order_reads = {"TILE_K", "SPLIT_K", "STREAM_K", "PROMOTE", "SWAP_AB"};
   t.supports = supports;
   t.grouped = true;
+  t.scales = true;
   t.plan = plan;
   t.pipeline_use = [](const Problem& problem, const Configuration& c) {
     const Wgmma s(problem, c);

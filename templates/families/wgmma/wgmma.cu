@@ -126,7 +126,7 @@ DEVICE void multiply(const WgmmaArgs& args, const TilePipeline& pipeline, int bl
     };
     with_block_count((rows + 63) / 64, [&](auto blocks) {
       multiply_tiles<decltype(blocks)::COUNT>(sums, pipeline, from, work.tiles, static_cast<int>(args.part_tiles), first,
-                                                      issued);
+                                              ScaleReader(args, work, first * 64 + first_row), issued);
     });
 #if STREAM_K
     if (work.shared()) {

@@ -1,0 +1,65 @@
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "tilewise/dtype.hpp"
+#include "vocabulary/epilogue.hpp"
+#include "vocabulary/problem.hpp"
+#include "vocabulary/rounding.hpp"
+
+namespace tilewise {
+
+std::string index_text(const EpilogueSlot& operand) {
+  constexpr std::array<std::string_view, 7> texts{"", "[i]", "[j]", "[i,j]", "i", "j", "j/128"};
+  const std::string text(texts.at(static_cast<std::size_t>(operand.over)));
+  if (!is_scale(operand.over)) return text;
+  return operand.k_first ? "[k/128," + text + "]" : "[" + text + ",k/128]";
+}
+
+bool has_scales(const EpilogueForm& epilogue) {
+  return std::any_of(epilogue.operands.begin(), epilogue.operands.end(),
+                     [](const EpilogueSlot& operand) { return is_scale(operand.over); });
+}
+
+std::string unsupported_scales(const Problem& problem) {
+  if (!has_scales(problem)) return "";
+  const std::string text = "the epilogue \"" + to_string(*problem.epilogue) + "\"";
+  if (!is_fp8(problem.a.type) || problem.math != MathMode::strict)
+    return text + " scales blocks of k: allowed for strict products of e4m3 or e5m2, not for " +
+           std::string(to_string(problem.a.type)) + " by " + std::string(to_string(problem.math));
+  if (problem.grouping == Grouping::depth)
+    return text + " scales blocks of k: allowed where products have equal k, not in groups of " +
+           "different k";
+  return "";
+}
+
+EpilogueShape shape_of(const EpilogueSlot& operand, const Problem& problem) {
+  const std::int64_t blocks = ceil_div(problem.k, kScaledSteps);
+  const auto scales = [&](std::int64_t places) {
+    return operand.k_first ? EpilogueShape{blocks, places} : EpilogueShape{places, blocks};
+  };
+  switch (operand.over) {
+    case EpilogueOver::all:
+      return {};
+    case EpilogueOver::rows:
+      return {1, problem.m};
+    case EpilogueOver::columns:
+      return {1, problem.n};
+    case EpilogueOver::elements:
+      return {problem.m, problem.n};
+    case EpilogueOver::row_blocks:
+      return scales(problem.m);
+    case EpilogueOver::column_blocks:
+      return scales(problem.n);
+    case EpilogueOver::tiles:
+      return scales(ceil_div(problem.n, kScaledSteps));
+  }
+  return {};
+}
+
+bool is_of_rows(EpilogueOver over) {
+  return over == EpilogueOver::rows || over == EpilogueOver::elements ||
+         over == EpilogueOver::row_blocks;
+}
+
+}  // namespace tilewise
