@@ -62,14 +62,22 @@ inline Mistake operator+(const Mistake& first, const Mistake& second) {
   return {first.options + second.options};
 }
 
+/// Names the compiler that keeps what it compiled. Words of the variable end at blanks.
+inline std::string with_cached_compiler() {
+  const std::string words = TILEWISE_CACHED_CXX, folder = TILEWISE_COMPILED;
+  if ((words + folder).find(' ') != std::string::npos) return "";
+  return "env " + quoted("TILEWISE_CXX=" + words + " " + folder) + " ";
+}
+
 /// Runs a checker. With `awaited`, ends the run as soon as all these words are in its output,
 /// because a kernel can run for minutes after its mistake is found.
 inline Result check(const std::string& checker, const std::string& candidate,
                     const Mistake& mistake = {}, const std::string& more = "",
                     const std::vector<std::string>& awaited = {}) {
   std::vector<std::string> words{"sh", "-c",
-                                 "exec " + quoted(checker) + " --layout nn --only " +
-                                     quoted(candidate) + " " + more + mistake.options + " 2>&1"};
+                                 "exec " + with_cached_compiler() + quoted(checker) +
+                                     " --layout nn --only " + quoted(candidate) + " " + more +
+                                     mistake.options + " 2>&1"};
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
   posix_spawn_file_actions_t actions;
