@@ -257,7 +257,9 @@ void check_epilogue_named(const Problem& problem, const Call& call, const GivenO
     const bool writes = problem.epilogue->operands[slot].use != EpilogueUse::read;
     if (!problem.pointers && !is_empty(problem)) {
       const Range of_c = check_pointer(c);
-      if (writes || !is_c(given[slot], c)) overlap(given[slot], ranges[slot], c, of_c);
+      const bool by_element = problem.epilogue->operands[slot].over == EpilogueOver::elements;
+      if (writes || !by_element || !is_c(given[slot], c))
+        overlap(given[slot], ranges[slot], c, of_c);
       for (const GivenOperand* read : {&a, &b})
         if (writes && reads_operands(problem, call))
           overlap(given[slot], ranges[slot], *read, check_pointer(*read));

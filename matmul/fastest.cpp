@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/decimal.hpp"
 #include "vocabulary/text.hpp"
@@ -29,6 +30,13 @@ bool worth_it(MathMode mode, const DeviceInfo& device) {
   if (mode == MathMode::strict) return true;
   if (mode == MathMode::emulated) return has(device.features, Feature::wgmma);
   return has(device.features, mode == MathMode::fast ? Feature::mma_fp8 : Feature::mma_tf32);
+}
+
+/// Whether a candidate of the mode `emulated` has kernels that strict products do not have.
+bool is_emulating(const Candidate& candidate, Problem problem, const DeviceInfo& device) {
+  problem.math = MathMode::strict;
+  const KernelTemplate* kernel = known_template(candidate.kernel_template);
+  return kernel && !kernel->supports(problem, device);
 }
 
 /// Time in microseconds: measured for this problem, predicted from the record of another, or
@@ -56,7 +64,10 @@ MathMode fastest_within(const Problem& problem, double accuracy, const DeviceInf
     if (!(bound <= accuracy) || !worth_it(mode, device)) continue;
     try {
       Resolution resolution = resolve(asked);
-      if (mode == MathMode::emulated && !resolution.record) continue;  // strict is as exact
+      // A strict kernel is as exact, and takes the same time in both modes.
+      if (mode == MathMode::emulated &&
+          (!resolution.record || !is_emulating(resolution.candidate, problem, device)))
+        continue;
       answers.push_back({mode, std::move(resolution)});
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::unsupported) throw;

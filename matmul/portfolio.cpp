@@ -134,6 +134,8 @@ std::vector<Record> records_of_other_kinds(std::span<const Record> records) {
       continue;
     others.push_back(record);
     others.back().problem = *other;
+    others.back().id = 0;  // it would name the record of the first kind
+    others.back().source_hash = "";
   }
   return others;
 }

@@ -180,8 +180,10 @@ std::shared_ptr<const Executable> Serving::make(const Request& request, const Gi
     if (tried.executable) {
       for (const auto& [failed, failure] : failures) {
         warnings_.once(described(failed) + " is set aside: " + failure.why_not);
-        // A failure of another form of the candidate does not count against the record.
-        if (failed.record && failed.record->candidate == failed.candidate && failure.broken)
+        // A failure of another form of the candidate does not count against the record, nor does
+        // one with another epilogue.
+        if (failed.record && failed.record->candidate == failed.candidate &&
+            failed.record->problem.epilogue == problem.epilogue && failure.broken)
           quarantine(*failed.record, failure.why_not);
       }
       if (resolution.stale) warnings_.once(described(resolution) + " is stale: " + resolution.why);

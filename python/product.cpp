@@ -169,7 +169,8 @@ void check_memory_of(const Epilogue& epilogue, const std::vector<GivenOperand>& 
         refuse(view.name + " overlaps " + other.name +
                ": they share elements, or may, and one of them is written; pass another array");
     };
-    if (writes || !are_same(view, out)) apart(out);
+    const bool by_element = epilogue.over(slot) == EpilogueOver::elements;
+    if (writes || !by_element || !are_same(view, out)) apart(out);
     if (!writes) continue;
     apart(a);
     apart(b);

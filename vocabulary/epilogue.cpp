@@ -205,9 +205,10 @@ class Reader {
         if (std::exchange(known, true))
           fail_at(at, "is a second scale of a matrix", "one of A and one of B");
         if (parts_.contains(named)) fail_at(at, "is used before", "a new name");
-        const EpilogueSlot operand{over, Use::read, 0, of, k_first};
+        EpilogueSlot operand{over, Use::read, 0, of, k_first};
         std::optional<std::size_t> slot_of = slot(named);
         if (!slot_of) slot_of = add_operand(at, named, operand);
+        if (!operand.type) operand.type = read_.form.operands[*slot_of].type;
         if (read_.form.operands[*slot_of] != operand)
           fail_at(at, "is used in two ways", "one index and one type for each operand");
         made.x.push_back(node({Op::operand, 0, *slot_of, {}}));

@@ -91,7 +91,7 @@ struct EpilogueOperand {
   /// elements, a scalar one element. Scales are matrices with leading dimension `ld`, name[i,k/128]
   /// m x ceil(k / 128), name[k/128,i] ceil(k / 128) x m, and so on. Null for a scalar with `value`.
   /// What is written may share no element with A, B, C or another operand. What is read may not be
-  /// written by the call, except for C itself in place of a matrix with C's type, address, leading
+  /// written by the call, except for C itself in place of name[i,j] with C's type, address, leading
   /// dimension and stride.
   const void* data = nullptr;
   std::int64_t ld = 0;

@@ -32,15 +32,26 @@ def _block_scale(name: str, place: str, scale: Tensor) -> tuple[str, Tensor]:
     return f"{name}[{place},k/128]", scale.contiguous()
 
 
+def _is(scale: Tensor, *shape: int) -> bool:
+    return scale.dim() == len(shape) and all(size == wanted for size, wanted in zip(scale.shape, shape))
+
+
 def _block_scales(a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor) -> Optional[list[tuple[str, Tensor]]]:
-    """The scales of blocks of k, if these are."""
+    """The scales of blocks of k, if these are. Those of k up to 128 may be scales of rows and columns, too."""
     (m, k), n = a.shape, b.shape[1]
-    blocks, tiles = -(-k // 128), -(-n // 128)
-    if tuple(scale_a.shape) != (m, blocks) or scale_a.numel() == 1:
+    blocks, tiles = (k + 127) // 128, (n + 127) // 128
+    of_rows = scale_a.numel() == 1 or _is(scale_a, m, 1)
+    if not _is(scale_a, m, blocks) or of_rows and (scale_b.numel() == 1 or _is(scale_b, 1, n)):
         return None
-    place = {(blocks, tiles): "j/128", (blocks, n): "j"}.get(tuple(scale_b.shape))
-    if place is None or scale_b.numel() == 1 or tuple(scale_b.shape) == (1, n):
+    if _is(scale_b, blocks, tiles):
+        place = "j/128"
+    elif _is(scale_b, blocks, n):
+        place = "j"
+    elif of_rows:
         return None
+    else:
+        raise ValueError(f"scale_b has the shape {tuple(scale_b.shape)}; with scales of blocks of k in scale_a, {(m, blocks)}, it has "
+                         f"{(blocks, tiles)} or {(blocks, n)}")
     return [_block_scale("scale_a", "i", scale_a), _block_scale("scale_b", place, scale_b.t())]
 
 

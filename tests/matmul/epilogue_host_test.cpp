@@ -54,6 +54,10 @@ TEST_F(EpiloguesOnTheCpu, WrongScalesAreRefused) {
   EXPECT_EQ(refusal(right, 3, scales.data()), "");
   EXPECT_THAT(refusal(right, 2, scales.data()), HasSubstr("is 2, shorter than a row of 3"));
   EXPECT_THAT(refusal(right, 3, nullptr), HasSubstr("null"));
+  // C as scales: its elements are written while other blocks read them.
+  Problem square = right;
+  square.n = 3;
+  EXPECT_THAT(refusal(square, 16, c.data()), HasSubstr("overlaps C"));
   EXPECT_THAT(refusal(typed_problem<float, float>(Layout::nn, 16, 16, 300), 3, scales.data()),
               HasSubstr("strict products of e4m3 or e5m2"));
   EXPECT_THAT(

@@ -25,6 +25,7 @@ struct Asked {
   Answers answers = {{MathMode::tf32, 0}, {MathMode::f32x3, 0}, {MathMode::strict, 0}};
   std::map<MathMode, std::int64_t> record_k;  ///< if it is not 256
   std::map<MathMode, double> predicted_us;    ///< for answers from another size
+  std::string emulated_by = "halves";
 
   MathMode within(double accuracy) const {
     return fastest_within(problem, accuracy, device, [this](const Problem& asked) {
@@ -33,6 +34,7 @@ struct Asked {
       Resolution resolution;
       if (found->second == 0) return resolution;
       resolution.record.emplace().problem = asked;
+      if (asked.math == MathMode::emulated) resolution.candidate.kernel_template = emulated_by;
       if (record_k.count(asked.math)) resolution.record->problem.k = record_k.at(asked.math);
       resolution.record->measurement.emplace().median_us = found->second;
       resolution.kind = MatchKind::exact;
@@ -92,6 +94,9 @@ TEST(FastestWithin, AnEmulatedProductCountsOnlyWithARecord) {
   EXPECT_EQ(x.within(enough), MathMode::f32x3);
   x.answers[MathMode::emulated] = 10;
   EXPECT_EQ(x.within(enough), MathMode::emulated);
+  x.emulated_by = "simt";  // a strict record, which serves the mode, too
+  EXPECT_EQ(x.within(enough), MathMode::f32x3);
+  x.emulated_by = "halves";
   x.answers[MathMode::f32x3] = 5;
   EXPECT_EQ(x.within(enough), MathMode::f32x3);
 }

@@ -116,10 +116,26 @@ def test_compiled(device):
     assert torch.equal(compiled(a, b), scaled_mm(a, b, one, one, out_dtype=torch.bfloat16) * 2)
 
 
+def test_scales_of_blocks_compiled(device):
+    a, b = numbers(16, 256, device=device), numbers(32, 256, device=device, seed=2).t()
+    of_a, of_b = scales(16, 2, device=device), scales(2, 32, device=device, seed=2)
+    compiled = torch.compile(lambda *x: scaled_mm(*x, out_dtype=torch.bfloat16), fullgraph=True, dynamic=True, backend="aot_eager")
+    assert torch.equal(compiled(a, b, of_a, of_b), scaled_mm(a, b, of_a, of_b, out_dtype=torch.bfloat16))
+
+
+def test_one_row_and_one_block(device):
+    a, b = numbers(1, 128, device=device), numbers(256, 128, device=device, seed=2).t()
+    of_b = scales(1, 2, device=device)
+    found = scaled_mm(a, b, torch.ones(1, 1, device=device), of_b, out_dtype=torch.float32)
+    assert torch.equal(found, a.float() @ b.float() * of_b.repeat_interleave(128, 1))
+
+
 @pytest.mark.parametrize("arguments, words", [
     (lambda a, b, one: (a, b, torch.ones(3), one), "scale_a has the shape .3,.; it has one element, or the shape .8, 1"),
     (lambda a, b, one: (a, b, one, torch.ones(16, 1)), "scale_b has the shape"),
     (lambda a, b, one: (a, b, torch.ones(8, 2), torch.ones(2, 1)), "scale_a has the shape"),
+    (lambda a, b, one: (torch.cat([a] * 20, 1), torch.cat([b] * 20), torch.ones(8, 3), torch.ones(1, 12)),
+     "scale_b has the shape .1, 12.; with scales of blocks"),
     (lambda a, b, one: (a, b, one, one, torch.ones(8)), "bias has the shape"),
     (lambda a, b, one: (a, b, one, one, None, torch.ones(2)), "scale_result has the shape"),
     (lambda a, b, one: (a.float(), b, one, one), "one 8-bit float"),

@@ -1,6 +1,10 @@
 #include "tuner/reference/block.hpp"
 
+#include <functional>
+#include <string>
+
 #include "tuner/reference/generate.hpp"
+#include "vocabulary/epilogue.hpp"
 
 namespace tilewise {
 namespace {
@@ -68,6 +72,9 @@ std::uint64_t block_hash(const Problem& problem) {
         static_cast<std::int64_t>(problem.distribution)}) {
     hash = mixed_bits(hash, static_cast<std::uint64_t>(value));
   }
+  // Scales of blocks change the stored products.
+  if (has_scales(problem))
+    hash = mixed_bits(hash, std::hash<std::string>{}(to_string(*problem.epilogue)));
   return hash;
 }
 

@@ -154,7 +154,10 @@ struct Wgmma {
     const auto& operands = p.epilogue->operands;
     const bool columns = std::any_of(operands.begin(), operands.end(),
                                      [&](const EpilogueSlot& x) { return x.over == by_column; });
-    return 38 + (4 + 2 * promoted_at_once(promote)) * row_blocks() + (columns ? 12 : 0);
+    const int at_once = promoted_at_once(promote);
+    // Columns that have one scale: an instruction's begin at multiples of its width.
+    const int held = swap || columns ? 1 : across() * width() / std::min(width() & -width(), 128);
+    return 38 + (4 + 2 * at_once) * row_blocks() + (columns ? 12 : 0) + (2 + at_once) * (held - 1);
   }
   /// Whether ptxas compiles the kernel without spills, from its results for 330 kernels: sums and
   /// what else a thread that multiplies holds; and one instruction, for which the registers at the
