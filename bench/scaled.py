@@ -15,8 +15,6 @@ import statistics
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
 TEXTS = {"tensor": "acc * scale_a * scale_b", "rows": "acc * scale_a:f32[i] * scale_b:f32[j]",
          "blocks": "acc(scale_a[k/128,i] * scale_b[j/128,k/128])"}
 

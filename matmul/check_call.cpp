@@ -354,7 +354,8 @@ void check_problem(const Problem& problem) {
   check("batch", problem.batch);
   if (is_grouped(problem)) [[unlikely]]
     check_grouping(problem);
-  if (const std::string why = unsupported_scales(problem); !why.empty()) refuse(why);
+  if (problem.epilogue) [[unlikely]]
+    if (const std::string why = unsupported_scales(problem); !why.empty()) refuse(why);
 }
 
 void check_alignment(const Problem& problem) {

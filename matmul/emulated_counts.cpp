@@ -20,19 +20,19 @@ std::uint64_t read_shared(std::uint64_t& number) {
 }  // namespace
 
 EmulatedCounts* CountedProblems::counts_of(const Problem& problem) {
+  const Problem counted = counted_as(problem);
   const std::lock_guard lock(mutex_);
-  const auto [place, fresh] = places_.try_emplace(counted_as(problem));
-  if (!fresh) return place->second;
-  const std::size_t nth = places_.size() - 1;
+  if (const auto place = places_.find(counted); place != places_.end()) return place->second;
+  const std::size_t nth = places_.size();
+  if (nth == kMost) return nullptr;
   try {
     if (nth / kOfBlock == blocks_.size())
       blocks_.emplace_back(device_, static_cast<std::int64_t>(kOfBlock * sizeof(EmulatedCounts)));
   } catch (const Error&) {
-    places_.erase(place);
     return nullptr;
   }
   std::byte* at = blocks_[nth / kOfBlock].data() + nth % kOfBlock * sizeof(EmulatedCounts);
-  return place->second = new (at) EmulatedCounts;
+  return places_[counted] = new (at) EmulatedCounts;
 }
 
 EmulatedCounts CountedProblems::read(const Problem& problem) {

@@ -24,13 +24,15 @@ class CountedProblems {
   explicit CountedProblems(Device& device) : device_(device) {}
 
   /// Where products of a problem are counted, at every alignment. The address stays valid as long
-  /// as this object. Null if there is no memory for it: then they are not counted.
+  /// as this object. Null where products are not counted: there is no memory, or kMost problems
+  /// are.
   EmulatedCounts* counts_of(const Problem& problem);
   /// What has run so far.
   EmulatedCounts read(const Problem& problem);
 
  private:
   static constexpr std::size_t kOfBlock = 256;  // counts in one allocation
+  static constexpr std::size_t kMost = 4096;    // a graph may use an address for ever
 
   Device& device_;
   std::mutex mutex_;  ///< guards the next two

@@ -97,7 +97,9 @@ std::vector<Record> records_of(std::string_view text) {
       read_portfolio(end == std::string_view::npos ? std::string(text)
                                                    : std::string(text.substr(0, end)) + "}")
           .records;
-  std::vector<Record> others = records_of_other_kinds(records);
+  std::vector<const Record*> own;
+  for (const Record& record : records) own.push_back(&record);
+  std::vector<Record> others = records_of_other_kinds(own);
   records.insert(records.end(), std::make_move_iterator(others.begin()),
                  std::make_move_iterator(others.end()));
   return records;
@@ -120,21 +122,21 @@ std::vector<Record> scaled_records(const DeviceInfo& device,
 
 }  // namespace
 
-std::vector<Record> records_of_other_kinds(std::span<const Record> records) {
+std::vector<Record> records_of_other_kinds(std::span<const Record* const> records) {
   std::unordered_map<Problem, std::vector<const Candidate*>> known;
-  for (const Record& record : records) known[record.problem].push_back(&record.candidate);
+  for (const Record* record : records) known[record->problem].push_back(&record->candidate);
   std::vector<Record> others;
-  for (const Record& record : records) {
-    const std::optional<Problem> other = of_other_kind(record.problem);
+  for (const Record* record : records) {
+    const std::optional<Problem> other = of_other_kind(record->problem);
     if (!other) continue;
     const auto own = known.find(*other);
     if (own != known.end() &&
         std::any_of(own->second.begin(), own->second.end(),
-                    [&](const Candidate* x) { return *x == record.candidate; }))
+                    [&](const Candidate* x) { return *x == record->candidate; }))
       continue;
-    others.push_back(record);
+    others.push_back(*record);
     others.back().problem = *other;
-    others.back().id = 0;  // it would name the record of the first kind
+    others.back().id = 0;
     others.back().source_hash = "";
   }
   return others;

@@ -29,10 +29,11 @@ std::vector<Record> portfolios_of_capability(const DeviceInfo& device);
 /// the other 16-bit float; none for a GPU that was not measured.
 std::optional<Corrections> portfolio_corrections(const Problem& problem, const DeviceInfo& device);
 
-/// The records that serve a second kind of product, with the problem of that kind: records of f16
-/// serve bf16 and the reverse, strict records of f32 and f64 serve emulated products. Leaves out
-/// those that `records` has.
-std::vector<Record> records_of_other_kinds(std::span<const Record> records);
+/// Copies of the records that serve a second kind of product, with the problem of that kind:
+/// records of f16 serve bf16 and the reverse, strict records of f32 and f64 serve emulated
+/// products. Leaves out what `records` has. The copies have no id, which would be that of the
+/// first kind's record.
+std::vector<Record> records_of_other_kinds(std::span<const Record* const> records);
 
 /// The keys of the GPUs of a target's capability that have a portfolio.
 std::vector<std::string> portfolio_gpus(const Target& target);

@@ -62,9 +62,10 @@ void StoredWinners::read() {
       for (const std::string& line : database->warnings()) warnings_.once(line);  // damaged winners
     });
   if (stores_.bundle()) try_to([&] { read_bundle(winners, general); });
-  std::vector<Record> known = general;
+  std::vector<const Record*> known;
+  for (const Record& record : general) known.push_back(&record);
   for (const Winner& winner : winners)
-    if (winner.quarantined.empty()) known.push_back(winner.record);
+    if (winner.quarantined.empty()) known.push_back(&winner.record);
   std::vector<Record> others = records_of_other_kinds(known);
   general.insert(general.end(), std::make_move_iterator(others.begin()),
                  std::make_move_iterator(others.end()));

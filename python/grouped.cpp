@@ -135,9 +135,7 @@ Product grouped_product(const View& a, const View& b, const View& out, const Vie
   one.call.stride_c = stride_of(out);
   one.call.group_rows = static_cast<const std::int32_t*>(rows.data);
   for (std::size_t slot = 0; slot < operands.size(); ++slot) {
-    const EpilogueOver over = epilogue->over(slot);
-    const bool of_rows = over == EpilogueOver::rows || over == EpilogueOver::elements ||
-                         over == EpilogueOver::row_blocks;
+    const bool of_rows = is_of_rows(epilogue->over(slot));
     one.operands.push_back(bound(operands[slot], own_shape(*epilogue, slot, m, n, k),
                                  of_rows && out.dims == 2 ? -1 : groups,
                                  epilogue->use(slot) != EpilogueUse::read));

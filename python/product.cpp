@@ -238,28 +238,11 @@ const void* moved(const void* data, std::int64_t elements, DType type) {
 
 std::vector<std::int64_t> own_shape(const Epilogue& epilogue, std::size_t slot, std::int64_t m,
                                     std::int64_t n, std::int64_t k) {
-  const auto blocks_of = [](std::int64_t size) { return (size + kScaledSteps - 1) / kScaledSteps; };
-  const auto scales = [&](std::int64_t places) -> std::vector<std::int64_t> {
-    if (epilogue.k_first(slot)) return {blocks_of(k), places};
-    return {places, blocks_of(k)};
-  };
-  switch (epilogue.over(slot)) {
-    case EpilogueOver::all:
-      return {};
-    case EpilogueOver::rows:
-      return {m};
-    case EpilogueOver::columns:
-      return {n};
-    case EpilogueOver::elements:
-      return {m, n};
-    case EpilogueOver::row_blocks:
-      return scales(m);
-    case EpilogueOver::column_blocks:
-      return scales(n);
-    case EpilogueOver::tiles:
-      return scales(blocks_of(n));
-  }
-  return {};
+  const EpilogueOver over = epilogue.over(slot);
+  const auto [rows, columns] = epilogue.shape(slot, m, n, k);
+  if (over == EpilogueOver::all) return {};
+  if (over == EpilogueOver::rows || over == EpilogueOver::columns) return {columns};
+  return {rows, columns};
 }
 
 std::string shape_text(const View& view) { return text_of(view.shape, std::size_t(view.dims)); }

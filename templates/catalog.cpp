@@ -25,8 +25,8 @@ KernelTemplate with_conditions(KernelTemplate made) {
   made.supports = [supports = made.supports, grouped = made.grouped, scales = made.scales](
                       const Problem& problem, const DeviceInfo& device) {
     const bool can = !is_grouped(problem) || (grouped && unsupported_grouping(problem).empty());
-    const bool may_scale = scales && unsupported_scales(problem).empty();
-    return can && (may_scale || !has_scales(problem)) && supports(problem, device);
+    const bool can_scale = !has_scales(problem) || (scales && unsupported_scales(problem).empty());
+    return can && can_scale && supports(problem, device);
   };
   made.constraints.push_back(
       {"grouped", reads,

@@ -134,15 +134,10 @@ inline bool has_scales(const Problem& problem) {
 /// Why no kernel scales the products of a problem with has_scales(); else empty.
 std::string unsupported_scales(const Problem& problem);
 
-/// An operand as a matrix in memory, with these numbers of rows and columns. Vectors and scalars
-/// have one row.
-struct EpilogueShape {
-  std::int64_t rows = 1, columns = 1;
-};
-EpilogueShape shape_of(const EpilogueSlot& operand, const Problem& problem);
-/// Whether its rows, or its elements, are those of C: of products whose rows follow one another
-/// there is one operand for all.
-bool is_of_rows(EpilogueOver over);
+EpilogueShape shape_of(const EpilogueSlot& operand, std::int64_t m, std::int64_t n, std::int64_t k);
+inline EpilogueShape shape_of(const EpilogueSlot& operand, const Problem& problem) {
+  return shape_of(operand, problem.m, problem.n, problem.k);
+}
 
 /// The text of the normal form, with operands p0, p1, ...: parse_epilogue() of it gives an equal
 /// EpilogueForm, and two epilogues are equal where their texts are.

@@ -33,8 +33,9 @@ std::string unsupported_scales(const Problem& problem) {
   return "";
 }
 
-EpilogueShape shape_of(const EpilogueSlot& operand, const Problem& problem) {
-  const std::int64_t blocks = ceil_div(problem.k, kScaledSteps);
+EpilogueShape shape_of(const EpilogueSlot& operand, std::int64_t m, std::int64_t n,
+                       std::int64_t k) {
+  const std::int64_t blocks = ceil_div(k, kScaledSteps);
   const auto scales = [&](std::int64_t places) {
     return operand.k_first ? EpilogueShape{blocks, places} : EpilogueShape{places, blocks};
   };
@@ -42,24 +43,19 @@ EpilogueShape shape_of(const EpilogueSlot& operand, const Problem& problem) {
     case EpilogueOver::all:
       return {};
     case EpilogueOver::rows:
-      return {1, problem.m};
+      return {1, m};
     case EpilogueOver::columns:
-      return {1, problem.n};
+      return {1, n};
     case EpilogueOver::elements:
-      return {problem.m, problem.n};
+      return {m, n};
     case EpilogueOver::row_blocks:
-      return scales(problem.m);
+      return scales(m);
     case EpilogueOver::column_blocks:
-      return scales(problem.n);
+      return scales(n);
     case EpilogueOver::tiles:
-      return scales(ceil_div(problem.n, kScaledSteps));
+      return scales(ceil_div(n, kScaledSteps));
   }
   return {};
-}
-
-bool is_of_rows(EpilogueOver over) {
-  return over == EpilogueOver::rows || over == EpilogueOver::elements ||
-         over == EpilogueOver::row_blocks;
 }
 
 }  // namespace tilewise

@@ -58,7 +58,10 @@ std::size_t Epilogue::slot(std::string_view name) const {
 
 EpilogueOver Epilogue::over(std::size_t slot) const { return form_->operands.at(slot).over; }
 EpilogueUse Epilogue::use(std::size_t slot) const { return form_->operands.at(slot).use; }
-bool Epilogue::k_first(std::size_t slot) const { return form_->operands.at(slot).k_first; }
+EpilogueShape Epilogue::shape(std::size_t slot, std::int64_t m, std::int64_t n,
+                              std::int64_t k) const {
+  return shape_of(form_->operands.at(slot), m, n, k);
+}
 std::optional<DType> Epilogue::type(std::size_t slot) const {
   return form_->operands.at(slot).type;
 }

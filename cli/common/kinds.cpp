@@ -9,6 +9,7 @@
 #include "matmul/resolve.hpp"
 #include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/epilogue.hpp"
 #include "vocabulary/problem.hpp"
 #include "vocabulary/problem_text.hpp"
 #include "vocabulary/text.hpp"
@@ -126,6 +127,8 @@ std::vector<std::string> operand_types_on(const DeviceInfo& device) {
 void check_kind(const Problem& problem, const DeviceInfo& device) {
   if (can_do(problem, device)) return;
   check_grouping(problem);
+  if (const std::string why = unsupported_scales(problem); !why.empty())
+    throw Error(ErrorKind::invalid_argument, why);
   throw Error(ErrorKind::unsupported, "no kernel template computes " + table_text(problem) + " (" +
                                           kind_text(problem) + ") on " + device.name + " (" +
                                           to_string(device.target) +

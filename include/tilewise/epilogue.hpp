@@ -29,6 +29,17 @@ enum class EpilogueOver : std::uint8_t {
 inline constexpr std::int64_t kScaledSteps = 128;
 /// Whether an operand has scales of products.
 constexpr bool is_scale(EpilogueOver over) { return over >= EpilogueOver::row_blocks; }
+/// Whether an operand belongs to rows of C: of products whose rows follow one another there is one
+/// for all.
+constexpr bool is_of_rows(EpilogueOver over) {
+  return over == EpilogueOver::rows || over == EpilogueOver::elements ||
+         over == EpilogueOver::row_blocks;
+}
+
+/// An operand as a matrix in memory. Vectors and scalars have one row.
+struct EpilogueShape {
+  std::int64_t rows = 1, columns = 1;
+};
 
 enum class EpilogueUse : std::uint8_t {
   read,     ///< an operand of the arithmetic
@@ -64,8 +75,9 @@ class Epilogue {
   const std::vector<std::string>& names() const { return names_; }
   TILEWISE_API EpilogueOver over(std::size_t slot) const;
   TILEWISE_API EpilogueUse use(std::size_t slot) const;
-  /// Of scales: whether those of a step of k are neighbours in memory.
-  TILEWISE_API bool k_first(std::size_t slot) const;
+  /// What the operand of a product of m x n x k has, without the leading dimension.
+  TILEWISE_API EpilogueShape shape(std::size_t slot, std::int64_t m, std::int64_t n,
+                                   std::int64_t k) const;
   /// The type that the text states; none: C's type, of a scalar f32 (f64 for a C of f64).
   TILEWISE_API std::optional<DType> type(std::size_t slot) const;
   /// The same with this type of an operand, unless the text states one.

@@ -41,13 +41,7 @@ class Emulated : public test::OnDevice {
     set_types(problem, type, type, MathMode::emulated);
     const KernelTemplate& kernel = find_template(kBytes == 8 ? "residues" : "halves");
     Configuration c = kernel.default_configuration(problem, info);
-    for (const auto& [name, value] : {std::pair{"TILE_M", 64},
-                                      {"TILE_N", 8},
-                                      {"CONSUMERS", 1},
-                                      {"SWAP_AB", 0},
-                                      {"STAGES", 2},
-                                      {"EPILOGUE", 0}})
-      c.set(name, value);
+    test::set_small_emulated(c);
     EXPECT_EQ(rejection(kernel, problem, c, info), "");
     const Plan plan = kernel.plan(problem, c, info);
     steps_ = plan.steps.size();

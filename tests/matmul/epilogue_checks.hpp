@@ -231,7 +231,7 @@ class EpiloguesServed : public Served {
           Batch::shared_b, true);
   }
 
-  /// Scales of blocks of k in each layout, in batches too, some of which are one product.
+  /// Scales of blocks of k in each layout. Some of the batches are one product.
   void check_scales() {
     Matmul matmul(options);
     const char* const texts[] = {

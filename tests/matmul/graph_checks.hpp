@@ -67,13 +67,7 @@ class Graphs : public Served {
     const KernelTemplate& residues = find_template("residues");
     if (!residues.supports(problem, device->info())) GTEST_SKIP() << "no wgmma on this device";
     Candidate candidate{"residues", residues.default_configuration(problem, device->info())};
-    for (const auto& [name, value] : {std::pair{"TILE_M", 64},
-                                      {"TILE_N", 8},
-                                      {"CONSUMERS", 1},
-                                      {"SWAP_AB", 0},
-                                      {"STAGES", 2},
-                                      {"EPILOGUE", 0}})
-      candidate.configuration.set(name, value);
+    set_small_emulated(candidate.configuration);
     Matmul matmul = with_winner(problem, candidate);
     const auto expect_counts = [&](std::int64_t emulated, std::int64_t native) {
       const Match match = matmul.explain(problem);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "tilewise/problem.hpp"
 
@@ -19,6 +20,18 @@ inline Problem make_problem(Layout layout, std::int64_t m, std::int64_t n, std::
   problem.k = k;
   set_alignment(problem, {alignment, alignment, alignment});
   return problem;
+}
+
+/// The values of a small tile of an emulated product, which compiles fast for the CPU.
+template <class Configuration>
+void set_small_emulated(Configuration& c) {
+  for (const auto& [name, value] : {std::pair{"TILE_M", 64},
+                                    {"TILE_N", 8},
+                                    {"CONSUMERS", 1},
+                                    {"SWAP_AB", 0},
+                                    {"STAGES", 2},
+                                    {"EPILOGUE", 0}})
+    c.set(name, value);
 }
 
 /// The problem with these types. Its alignments are at least one element.

@@ -111,9 +111,9 @@ double largest_sum(const Problem& problem) {
       kind && kind->sum_roundoff > 0 ? std::min(1 / kind->sum_roundoff - 1, storable) : storable;
   const Scalars scalars = Reference::scalars(problem, DataSet::exact, 1);
   const auto c0 = static_cast<double>(largest_integer(problem.c.type));
-  const double most_scaled = has_scales(problem) ? 4 : 1;
-  return 1 / most_scaled *
-         std::min(added, (held - std::fabs(scalars.beta) * c0) / std::fabs(scalars.alpha));
+  const double of_scales = has_scales(problem) ? 4 : 1;  // 2 of A and 2 of B
+  return std::min(added, (held - std::fabs(scalars.beta) * c0) / std::fabs(scalars.alpha)) /
+         of_scales;
 }
 
 // A pseudo-random number below `count`, determined by `stream` and `index`.
