@@ -103,7 +103,8 @@ constexpr bool same(C ours, Enum theirs) {
 }
 static_assert(same(TILEWISE_NT, Layout::nt) && same(TILEWISE_TT, Layout::tt));
 static_assert(same(TILEWISE_F64, DType::f64) && same(TILEWISE_BF16, DType::bf16) &&
-              same(TILEWISE_I32, DType::i32) && same(TILEWISE_E5M2, DType::e5m2));
+              same(TILEWISE_I32, DType::i32) && same(TILEWISE_E5M2, DType::e5m2) &&
+              same(TILEWISE_I4, DType::i4));
 static_assert(same(TILEWISE_TF32, MathMode::tf32) && same(TILEWISE_FAST, MathMode::fast) &&
               same(TILEWISE_EMULATED, MathMode::emulated));
 static_assert(same(TILEWISE_RECORD, OnMiss::record) && same(TILEWISE_TUNE_ON_MISS, OnMiss::tune));
@@ -114,8 +115,7 @@ Layout layout_of(tilewise_layout layout) {
 }
 
 DType type_of(tilewise_type type, const std::string& of) {
-  return enum_of<DType>(type, TILEWISE_E5M2, of + " type",
-                        "TILEWISE_F32 .. TILEWISE_E5M2 (0 .. 7)");
+  return enum_of<DType>(type, TILEWISE_I4, of + " type", "TILEWISE_F32 .. TILEWISE_I4 (0 .. 8)");
 }
 
 MathMode mode_of(tilewise_math math) {
@@ -133,7 +133,7 @@ constexpr std::size_t kFirstCall = offsetof(tilewise_call, stream) + sizeof(tile
 static_assert(sizeof(tilewise_options) ==
               offsetof(tilewise_options, host_memory_limit) + sizeof(std::int64_t));
 static_assert(sizeof(tilewise_problem) ==
-              offsetof(tilewise_problem, distribution) + sizeof(tilewise_distribution));
+              offsetof(tilewise_problem, reserved) + sizeof(std::int32_t));
 static_assert(sizeof(tilewise_call) == offsetof(tilewise_call, accuracy) + sizeof(double));
 /// Larger than every version of a struct; a larger size is uninitialised memory.
 constexpr std::size_t kLargestStruct = 4096;
@@ -199,9 +199,14 @@ Problem problem_of(const tilewise_problem* given) {
                                                  std::to_string(p.n) + "x" + std::to_string(p.k) +
                                                  ", batch " + std::to_string(p.batch) +
                                                  ": sizes are 0 or more");
+  const DType of_a = type_of(p.operand, "operand");
+  const DType of_b = p.operand_b == TILEWISE_F32 ? of_a : type_of(p.operand_b, "operand_b");
   Problem problem =
-      typed_problem(layout_of(p.layout), p.m, p.n, p.k, type_of(p.operand, "operand"),
-                    type_of(p.result, "result"), mode_of(p.math), p.batch == 0 ? 1 : p.batch);
+      typed_problem(layout_of(p.layout), p.m, p.n, p.k, of_a, of_b, type_of(p.result, "result"),
+                    mode_of(p.math), p.batch == 0 ? 1 : p.batch);
+  if (p.reserved != 0)
+    throw Error(ErrorKind::invalid_argument,
+                "reserved = " + std::to_string(p.reserved) + " of a tilewise_problem is not 0");
   for (const auto& [name, value] : {std::pair{"pointers", p.pointers}, {"invariant", p.invariant}})
     if (value != 0 && value != 1)
       throw Error(ErrorKind::invalid_argument, std::string(name) + " = " + std::to_string(value) +

@@ -55,7 +55,7 @@ class Draw {
   Problem operator()(const ProductKind& kind) {
     for (;;) {
       Problem problem;
-      set_types(problem, kind.a, kind.c, kind.math);
+      set_types(problem, kind);
       set_layout(problem,
                  static_cast<Layout>(std::uniform_int_distribution<int>(0, 3)(generator_)));
       const bool aligned = std::bernoulli_distribution(0.5)(generator_);

@@ -37,7 +37,7 @@ std::optional<std::int64_t> span_bytes(const GivenOperand& x, std::int64_t batch
       __builtin_mul_overflow(batch - 1, batch > 1 ? x.stride : 0, &batches) ||
       __builtin_add_overflow(rows, x.columns, &rows) ||
       __builtin_add_overflow(rows, batches, &rows) ||
-      __builtin_mul_overflow(rows, std::int64_t{bytes_of(x.type)}, &bytes))
+      __builtin_mul_overflow(rows, std::int64_t{bytes_of(x.type)}, &bytes) || bytes < 0)
     return std::nullopt;
   return bytes_of(x.type, rows);
 }
@@ -51,21 +51,28 @@ void check_leading_dimension(const GivenOperand& x, const char* letters) {
   if (x.ld < x.columns)
     refuse("ld" + std::string(letters) + " = " + number(x.ld) + " is shorter than a row of " +
            x.name + ", which has " + number(x.columns) + " elements as stored");
+  if (bits_of(x.type) < 8 && x.ld % 2 != 0) [[unlikely]]
+    refuse("ld" + std::string(letters) + " = " + number(x.ld) + " is odd: rows of " +
+           std::string(to_string(x.type)) + " begin at bytes");
 }
 
 void check_stride(const GivenOperand& x) {
   if (x.batch > 1 && x.stride < 0)
     refuse("the batch stride of " + std::string(x.name) + " is " + number(x.stride) +
            "; strides are 0 or more");
+  if (x.batch > 1 && bits_of(x.type) < 8 && x.stride % 2 != 0) [[unlikely]]
+    refuse("the batch stride of " + std::string(x.name) + " is " + number(x.stride) +
+           ", which is odd: matrices of " + std::string(to_string(x.type)) + " begin at bytes");
 }
 
 StridedArray elements_of(const GivenOperand& x) {
   StridedArray elements;
   elements.data = x.pointer;
   elements.element_bytes = bytes_of(x.type);
-  elements.add(x.batch, x.stride);
-  elements.add(x.rows, x.ld);
-  elements.add(x.columns, 1);
+  const int in_byte = bits_of(x.type) < 8 ? 8 / bits_of(x.type) : 1;  // of which an element is
+  elements.add(x.batch, x.stride / in_byte);
+  elements.add(x.rows, x.ld / in_byte);
+  elements.add((x.columns + in_byte - 1) / in_byte, 1);
   return elements;
 }
 
@@ -336,12 +343,10 @@ bool writes_c(const Problem& problem, const Call& call) {
 void check_problem(const Problem& problem) {
   if (!product_kind(problem)) {
     Problem same_but_for_types = problem;
-    set_types(same_but_for_types, problem.a.type, problem.c.type,
+    set_types(same_but_for_types, problem.a.type, problem.b.type, problem.c.type,
               problem.math);  // throws, listing the types
-    refuse("A of " + std::string(to_string(problem.a.type)) +
-           " goes with B of the same type and sums in " +
-           std::string(to_string(accumulator_of(problem.a.type))) + ", not with B of " +
-           std::string(to_string(problem.b.type)) + " and sums in " +
+    refuse(operands_text(problem.a.type, problem.b.type) + " goes with sums in " +
+           std::string(to_string(same_but_for_types.accumulator)) + ", not in " +
            std::string(to_string(problem.accumulator)));
   }
   const auto check = [](const char* name, std::int64_t value) {
@@ -429,8 +434,7 @@ void check_call(const Problem& problem, const Call& call) {
 Alignment alignment_by_pointers(const Problem& problem, const Call& call) {
   const auto of = [](int address, std::int64_t ld, DType type) {
     return common_alignment(
-        {static_cast<std::uint64_t>(address),
-         static_cast<std::uint64_t>(ld) * static_cast<std::uint64_t>(bytes_of(type))});
+        {static_cast<std::uint64_t>(address), static_cast<std::uint64_t>(bytes_of(type, ld))});
   };
   return {of(problem.a.alignment, call.lda, problem.a.type),
           of(problem.b.alignment, call.ldb, problem.b.type),

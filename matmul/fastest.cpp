@@ -56,7 +56,7 @@ MathMode fastest_within(const Problem& problem, double accuracy, const DeviceInf
   std::vector<ModeResolution> answers;
   std::string bounds, unsupported;
   for (const MathMode mode : kLikely) {
-    if (!find_product_kind(problem.a.type, problem.c.type, mode)) continue;
+    if (!find_product_kind(problem.a.type, problem.b.type, problem.c.type, mode)) continue;
     Problem asked = problem;
     asked.math = mode;
     const double bound = error_bound(asked);
@@ -77,9 +77,10 @@ MathMode fastest_within(const Problem& problem, double accuracy, const DeviceInf
   if (answers.empty()) {
     if (!unsupported.empty()) throw Error(ErrorKind::unsupported, unsupported);
     throw Error(ErrorKind::invalid_argument,
-                "no mode of " + std::string(to_string(problem.a.type)) + " products with k = " +
-                    std::to_string(problem.k) + " has an error of at most " +
-                    number_text(accuracy) + "; the bounds are " + bounds);
+                "no mode of " + operands_text(problem.a.type, problem.b.type) +
+                    " products with k = " + std::to_string(problem.k) +
+                    " has an error of at most " + number_text(accuracy) + "; the bounds are " +
+                    bounds);
   }
   const ModeResolution* fastest = &answers.front();
   for (const ModeResolution& answer : answers) {

@@ -38,7 +38,7 @@ std::string first_line(int descriptor) {
 }  // namespace
 
 std::string missed_heading() {
-  return std::string(kOldest) + ",epilogue,order,grouped,distribution";
+  return std::string(kOldest) + ",epilogue,order,grouped,distribution,dtype_b";
 }
 
 std::string missed_line(const Problem& problem) {
@@ -53,9 +53,12 @@ std::string missed_line(const Problem& problem) {
           std::to_string(align.b) + "/" + std::to_string(align.c) + ",";
   if (problem.epilogue) line += '"' + epilogue_text(problem) + '"';
   line += "," + order_text(problem) + ",";
-  if (!is_grouped(problem)) return line + ",";
-  return line + std::string(to_string(problem.grouping)) + "," +
-         std::string(to_string(problem.distribution));
+  if (is_grouped(problem)) line += to_string(problem.grouping);
+  line += ",";
+  if (is_grouped(problem)) line += to_string(problem.distribution);
+  line += ",";
+  if (problem.b.type != problem.a.type) line += to_string(problem.b.type);
+  return line;
 }
 
 std::string MissedProblems::add(const Problem& problem) {

@@ -104,7 +104,7 @@ bool epilogue_follows(const Problem& batch, const Call& call, const Follows& fol
 
 Problem as_served(Problem problem) {
   if (problem.k == 0 && problem.math != MathMode::strict)
-    set_types(problem, problem.a.type, problem.c.type, MathMode::strict);
+    set_types(problem, problem.a.type, problem.b.type, problem.c.type, MathMode::strict);
   if (problem.k == 0) problem.order = nullptr;  // there are no sums
   if (!is_grouped(problem)) problem.distribution = Distribution::even;
   return problem;

@@ -84,7 +84,7 @@ std::string tune_command(const Problem& problem, const DeviceInfo& device) {
 std::string kinds_done(Problem problem, const DeviceInfo& device) {
   std::string kinds;
   for (const ProductKind& kind : product_kinds()) {
-    set_types(problem, kind.a, kind.c, kind.math);
+    set_types(problem, kind);
     const auto can = [&](const KernelTemplate& kernel) { return kernel.supports(problem, device); };
     if (std::any_of(catalog().begin(), catalog().end(), can)) append(kinds, kind_text(problem));
   }

@@ -143,7 +143,31 @@ std::string numpy_name(nb::handle object, const std::string& typestr, const std:
 
 Array::Array(nb::handle object, const char* name) : object_(object) {
   view_.name = name;
+  if (has(object, "__tilewise_int4__")) {
+    int4_ = true;
+    int4_transposed_ = nb::cast<bool>(get(object, "transposed"));
+    object_ = get(object, "array");  // which the Int4 holds
+  }
   readable([this] { describe(); });
+  if (by_ != By::capsule) read_as_int4();
+}
+
+/// A byte of the last dimension is two numbers.
+void Array::read_as_int4() {
+  if (!int4_) return;
+  const auto last = std::size_t(view_.dims - 1);
+  if (view_.type != DType::i8 || view_.dims < 2 ||
+      (view_.shape[last] > 1 && view_.strides[last] != 1))
+    refuse(view_.name + " is an Int4 of an array of " + std::string(to_string(view_.type)) +
+           ", shape " + shape_text(view_) +
+           "; it is of bytes, which are contiguous along the last of two or more dimensions");
+  view_.type = DType::i4;
+  for (int i = 0; i < view_.dims; ++i) view_.strides[std::size_t(i)] *= 2;
+  view_.strides[last] = 1;
+  view_.shape[last] *= 2;
+  if (!int4_transposed_) return;
+  std::swap(view_.shape[last], view_.shape[last - 1]);
+  std::swap(view_.strides[last], view_.strides[last - 1]);
 }
 
 /// Turns a failure to read an array into an Error with the array's name.
@@ -198,7 +222,9 @@ void Array::describe() {
 }
 
 void Array::read(StreamHandle stream) {
-  if (by_ == By::capsule) readable([&] { read_capsule(stream); });
+  if (by_ != By::capsule) return;
+  readable([&] { read_capsule(stream); });
+  read_as_int4();
 }
 
 void Array::written() const {

@@ -62,7 +62,9 @@ class Array {
 
   nanobind::handle object_;
   By by_;
+  void read_as_int4();
   bool torch_ = false, jax_ = false;
+  bool int4_ = false, int4_transposed_ = false;  ///< of an Int4, whose array this views
   View view_;
   const void* exchange_ = nullptr;  ///< dlpack::Exchange
   StreamHandle stated_;

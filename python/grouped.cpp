@@ -103,9 +103,7 @@ Product grouped_product(const View& a, const View& b, const View& out, const Vie
   if (out.dims != int(shape.size()) || !std::equal(shape.begin(), shape.end(), out.shape.begin()))
     refuse("out has the shape " + shape_text(out) + ", which is not that of the product of a " +
            shape_text(a) + " and b " + shape_text(b));
-  if (a.type != b.type)
-    refuse("a is of " + std::string(to_string(a.type)) + " and b of " +
-           std::string(to_string(b.type)) + ": both must have one type");
+  check_types(a, b, out);
   if (out.read_only) refuse("out is read-only");
   const std::int64_t m = shape[shape.size() - 2], n = shape.back(),
                      k = a.shape[std::size_t(a.dims - 1)];
@@ -122,7 +120,7 @@ Product grouped_product(const View& a, const View& b, const View& out, const Vie
   const Layout layout = left.transposed ? (right.transposed ? Layout::tt : Layout::tn)
                                         : (right.transposed ? Layout::nt : Layout::nn);
   Product one;
-  one.problem = typed_problem(layout, m, n, k, a.type, out.type, math, groups);
+  one.problem = typed_problem(layout, m, n, k, a.type, b.type, out.type, math, groups);
   one.problem.grouping = by_depth      ? Grouping::depth
                          : a.dims == 3 ? Grouping::counts
                                        : Grouping::rows;

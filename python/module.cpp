@@ -26,11 +26,12 @@ Problem problem_of(std::int64_t m, std::int64_t n, std::int64_t k, const std::st
                    const std::string& type, const std::optional<std::string>& out,
                    const std::string& math, std::int64_t batch,
                    const std::optional<std::string>& epilogue, bool invariant,
-                   const std::string& grouped = "none", const std::string& distribution = "even") {
+                   const std::string& grouped = "none", const std::string& distribution = "even",
+                   const std::optional<std::string>& type_b = std::nullopt) {
   const DType operand = parse_dtype(type);
-  Problem problem = typed_problem(parse_layout(layout), m, n, k, operand,
-                                  out ? parse_dtype(*out) : default_result(operand),
-                                  parse_math_mode(math), batch);
+  Problem problem = typed_problem(
+      parse_layout(layout), m, n, k, operand, type_b ? parse_dtype(*type_b) : operand,
+      out ? parse_dtype(*out) : default_result(operand), parse_math_mode(math), batch);
   problem.grouping = parse_grouping(grouped);
   if (is_grouped(problem)) {
     problem.distribution = parse_distribution(distribution);
@@ -46,6 +47,7 @@ nb::dict dict_of(const Problem& problem) {
   made["layout"] = std::string(to_string(layout_of(problem)));
   made["m"] = problem.m, made["n"] = problem.n, made["k"] = problem.k;
   made["dtype"] = std::string(to_string(problem.a.type));
+  made["dtype_b"] = std::string(to_string(problem.b.type));
   made["out"] = std::string(to_string(problem.c.type));
   made["math"] = std::string(to_string(problem.math));
   made["batch"] = problem.batch;
@@ -351,11 +353,12 @@ nb::dict explain(std::int64_t m, std::int64_t n, std::int64_t k, const std::stri
                  const std::string& dtype, const std::optional<std::string>& out,
                  const std::string& math, std::int64_t batch, nb::handle device,
                  const std::optional<std::string>& epilogue, bool invariant,
-                 const std::string& grouped, const std::string& distribution) {
+                 const std::string& grouped, const std::string& distribution,
+                 const std::optional<std::string>& dtype_b) {
   return dict_of(multipliers()
                      .at(device_text(device).value_or("current"))
                      ->explain(problem_of(m, n, k, layout, dtype, out, math, batch, epilogue,
-                                          invariant, grouped, distribution)));
+                                          invariant, grouped, distribution, dtype_b)));
 }
 
 /// A problem as tuple of problem_of()'s arguments without m, batch and invariant.
@@ -373,11 +376,12 @@ void prepare(std::int64_t m, std::int64_t n, std::int64_t k, const std::string& 
              const std::string& dtype, const std::optional<std::string>& out,
              const std::string& math, std::int64_t batch, std::optional<std::int64_t> last_m,
              nb::handle device, const std::optional<std::string>& epilogue, bool invariant,
-             const std::string& grouped, const std::string& distribution) {
+             const std::string& grouped, const std::string& distribution,
+             const std::optional<std::string>& dtype_b) {
   multipliers()
       .at(device_text(device).value_or("current"))
       ->prepare(problem_of(m, n, k, layout, dtype, out, math, batch, epilogue, invariant, grouped,
-                           distribution),
+                           distribution, dtype_b),
                 last_m);
 }
 
@@ -500,9 +504,9 @@ NB_MODULE(_tilewise, module) {
   module.def("renew", [] { multipliers().renew(); });
   module.def("explain", entry(&python::explain), "m"_a, "n"_a, "k"_a, "layout"_a, "dtype"_a,
              "out"_a.none(), "math"_a, "batch"_a, "device"_a.none(), "epilogue"_a.none(),
-             "invariant"_a, "grouped"_a, "distribution"_a);
+             "invariant"_a, "grouped"_a, "distribution"_a, "dtype_b"_a.none());
   module.def("fingerprint", entry(&python::fingerprint), "products"_a, "device"_a.none());
   module.def("prepare", entry(&python::prepare), "m"_a, "n"_a, "k"_a, "layout"_a, "dtype"_a,
              "out"_a.none(), "math"_a, "batch"_a, "last_m"_a.none(), "device"_a.none(),
-             "epilogue"_a.none(), "invariant"_a, "grouped"_a, "distribution"_a);
+             "epilogue"_a.none(), "invariant"_a, "grouped"_a, "distribution"_a, "dtype_b"_a.none());
 }

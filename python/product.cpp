@@ -138,12 +138,34 @@ void check_shapes(const View& a, const View& b, const View& out) {
          " and b " + shape_text(b) + " has " + text_of(shape, shape.size()));
 }
 
+}  // namespace
+
+void check_types(const View& a, const View& b, const View& out) {
+  if (a.type == b.type) return;
+  std::string beside;
+  for (const ProductKind& kind : product_kinds())
+    if (kind.a == a.type && kind.c == out.type) {
+      if (kind.b == b.type) return;
+      beside += (beside.empty() ? "" : ", ") + std::string(to_string(kind.b));
+    }
+  refuse("a is of " + std::string(to_string(a.type)) + " and b of " +
+         std::string(to_string(b.type)) + "; with results of " + std::string(to_string(out.type)) +
+         " b is of " + (beside.empty() ? "a's type" : beside));
+}
+
+namespace {
+
 StridedArray elements_of(const View& view) {
   StridedArray elements;
   elements.data = view.data;
   elements.element_bytes = bytes_of(view.type);
-  for (int i = 0; i < view.dims; ++i)
-    elements.add(view.shape[std::size_t(i)], view.strides[std::size_t(i)]);
+  for (int i = 0; i < view.dims; ++i) {
+    const auto at = std::size_t(i);
+    const bool in_bytes = view.type == DType::i4;  // of two
+    const bool contiguous = in_bytes && view.strides[at] == 1;
+    elements.add(contiguous ? (view.shape[at] + 1) / 2 : view.shape[at],
+                 in_bytes && !contiguous ? view.strides[at] / 2 : view.strides[at]);
+  }
   return elements;
 }
 
@@ -312,9 +334,7 @@ std::vector<Product> products_of(const View& a, const View& b, const View& out, 
                                  bool reads, const Epilogue* epilogue,
                                  const std::vector<GivenOperand>& operands, bool invariant) {
   check_shapes(a, b, out);
-  if (a.type != b.type)
-    refuse("a is of " + std::string(to_string(a.type)) + " and b of " +
-           std::string(to_string(b.type)) + ": both must have one type");
+  check_types(a, b, out);
   if (out.read_only) refuse("out is read-only");
   // Without rows an epilogue's sums over rows are zeros, which a product writes.
   for (int i = 0; i < out.dims; ++i)
@@ -333,6 +353,9 @@ std::vector<Product> products_of(const View& a, const View& b, const View& out, 
   std::int64_t m = rows(a), n = columns(b);
   if (result.transposed && epilogue)
     refuse("out is stored by columns; with an epilogue its rows must be contiguous");
+  if (result.transposed && a.type != b.type)
+    refuse(
+        "out is stored by columns; where b has another type than a, its rows must be contiguous");
   if (result.transposed && invariant)
     refuse("out is stored by columns; in an invariant product its rows must be contiguous");
   if (result.transposed) {  // out^T = b^T a^T
@@ -345,9 +368,9 @@ std::vector<Product> products_of(const View& a, const View& b, const View& out, 
   const Layout layout = left.transposed ? (right.transposed ? Layout::tt : Layout::tn)
                                         : (right.transposed ? Layout::nt : Layout::nn);
   Product one;
-  one.problem = typed_problem(layout, m, n, columns(a), a.type, out.type, math, batch.size);
-  one.call.a = moved(first->data, begins[of_first], a.type);
-  one.call.b = moved(second->data, begins[of_second], a.type);
+  one.problem = typed_problem(layout, m, n, columns(a), a.type, b.type, out.type, math, batch.size);
+  one.call.a = moved(first->data, begins[of_first], first->type);
+  one.call.b = moved(second->data, begins[of_second], second->type);
   one.call.c = const_cast<void*>(moved(out.data, begins[2], out.type));
   one.call.lda = std::max(left.leading, min_lda(one.problem));
   one.call.ldb = std::max(right.leading, min_ldb(one.problem));
@@ -376,8 +399,8 @@ std::vector<Product> products_of(const View& a, const View& b, const View& out, 
     for (std::int64_t i = 1; i < loop.size; ++i)
       for (std::size_t j = 0; j < before; ++j) {
         Product next = all[j];
-        next.call.a = moved(next.call.a, i * loop.strides[of_first], a.type);
-        next.call.b = moved(next.call.b, i * loop.strides[of_second], b.type);
+        next.call.a = moved(next.call.a, i * loop.strides[of_first], first->type);
+        next.call.b = moved(next.call.b, i * loop.strides[of_second], second->type);
         next.call.c = const_cast<void*>(moved(next.call.c, i * loop.strides[2], out.type));
         for (std::size_t slot = 0; slot < next.operands.size(); ++slot)
           if (const View* view = arrays.operands[slot])

@@ -57,6 +57,9 @@ std::vector<std::int64_t> own_shape(const Epilogue& epilogue, std::size_t slot, 
 const EpilogueForm* form_with_types(const Epilogue& epilogue, DType c,
                                     const std::vector<GivenOperand>& operands);
 
+/// Throws Error(invalid_argument) where no product has an a and a b of these types.
+void check_types(const View& a, const View& b, const View& out);
+
 /// One product, or a batch of products at equal distances.
 struct Product {
   Problem problem;

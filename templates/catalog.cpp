@@ -126,9 +126,17 @@ SumOrder default_order(const Problem& key, const DeviceInfo& device) {
                                           to_string(usual) + " on " + device.name);
 }
 
+bool has_product(const Problem& problem) {
+  return product_kind(problem) && problem.batch >= 1 && problem.m >= 0 && problem.n >= 0 &&
+         problem.k >= 0;
+}
+
 bool has_one_operand_type(const Problem& problem) {
-  return product_kind(problem) && problem.a.type == problem.b.type && problem.batch >= 1 &&
-         problem.m >= 0 && problem.n >= 0 && problem.k >= 0;
+  return has_product(problem) && problem.a.type == problem.b.type;
+}
+
+bool has_narrow_b(const Problem& problem) {
+  return has_product(problem) && problem.a.type != problem.b.type;
 }
 
 bool supports_strict_f32(const Problem& problem, const DeviceInfo&) {

@@ -187,7 +187,7 @@ std::set<PortfolioKernel> kernels_that_serve(const std::string& gpu, const Produ
     if (aligned) n = round_up(n, std::int64_t{64}), k = round_up(k, std::int64_t{64});
     if (aligned && a_transposed(layout)) m = round_up(m, std::int64_t{16});
     const Problem problem =
-        typed_problem(layout, m, n, k, kind.a, kind.c, kind.math, batch ? 1 + size(64) : 1);
+        typed_problem(layout, m, n, k, kind.a, kind.b, kind.c, kind.math, batch ? 1 + size(64) : 1);
     try {
       const Resolution served = resolve_with_portfolio(
           none, [&] { return &portfolio; }, problem);

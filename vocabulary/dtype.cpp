@@ -18,6 +18,7 @@ constexpr std::array kTypes{
     DTypeInfo{DType::i32, "i32", 32, 0, 2147483647},
     DTypeInfo{DType::e4m3, "e4m3", 8, 0x1p-4, 448},
     DTypeInfo{DType::e5m2, "e5m2", 8, 0x1p-3, 57344},
+    DTypeInfo{DType::i4, "i4", 4, 0, 7},
 };
 
 static_assert(kTypes.size() == kDTypes);
@@ -43,6 +44,12 @@ constexpr std::array kProducts{
     ProductKind{DType::f16, DType::f16, DType::f32, DType::f32, strict, kTensorSum, 0},
     ProductKind{DType::bf16, DType::bf16, DType::bf16, DType::f32, strict, kTensorSum, 0},
     ProductKind{DType::bf16, DType::bf16, DType::f32, DType::f32, strict, kTensorSum, 0},
+    ProductKind{DType::bf16, DType::i4, DType::bf16, DType::f32, strict, kTensorSum, 0},
+    ProductKind{DType::bf16, DType::i8, DType::bf16, DType::f32, strict, kTensorSum, 0},
+    ProductKind{DType::bf16, DType::e4m3, DType::bf16, DType::f32, strict, kTensorSum, 0},
+    ProductKind{DType::f16, DType::i4, DType::f16, DType::f32, strict, kTensorSum, 0},
+    ProductKind{DType::f16, DType::i8, DType::f16, DType::f32, strict, kTensorSum, 0},
+    ProductKind{DType::f16, DType::e4m3, DType::f16, DType::f32, strict, kTensorSum, 0},
     ProductKind{DType::i8, DType::i8, DType::i32, DType::i32, strict, 0, 0},
     ProductKind{DType::e4m3, DType::e4m3, DType::f32, DType::f32, strict, kFp8Sum, 0, kFp8Chunk},
     ProductKind{DType::e4m3, DType::e4m3, DType::f16, DType::f32, strict, kFp8Sum, 0, kFp8Chunk},
@@ -78,11 +85,15 @@ MathMode parse_math_mode(std::string_view name) { return parse_named<MathMode>(n
 
 std::span<const ProductKind> product_kinds() { return kProducts; }
 
-const ProductKind* find_product_kind(DType operand, DType c, MathMode math) {
+const ProductKind* find_product_kind(DType a, DType b, DType c, MathMode math) {
   for (const ProductKind& row : kProducts) {
-    if (row.a == operand && row.b == operand && row.c == c && row.math == math) return &row;
+    if (row.a == a && row.b == b && row.c == c && row.math == math) return &row;
   }
   return nullptr;
+}
+
+const ProductKind* find_product_kind(DType operand, DType c, MathMode math) {
+  return find_product_kind(operand, operand, c, math);
 }
 
 DType default_result(DType operand) {

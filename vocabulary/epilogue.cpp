@@ -147,11 +147,11 @@ class Reader {
     return std::string(text_.substr(begin, at_ - begin));
   }
 
-  /// An index into an operand. k_first: of scales, which are refused without it.
-  Over index(bool* k_first = nullptr) {
+  /// An index into an operand. scales: its form, if it has scales, which are refused without it.
+  Over index(EpilogueSlot* scales = nullptr) {
     if (!take("[")) return Over::all;
     const std::string_view inside = text_.substr(at_, text_.find(']', at_) - at_);
-    if (inside.find('/') != std::string_view::npos) return scale_index(k_first);
+    if (inside.find('/') != std::string_view::npos) return scale_index(scales);
     const bool rows = take("i");
     if (rows && take("]")) return Over::rows;
     if (rows) require(",");
@@ -160,14 +160,21 @@ class Reader {
     return rows ? Over::elements : Over::columns;
   }
 
-  void steps_of_k() {
-    if (!take("/") || !take("128")) fail("is unexpected", "k/128");
+  std::int64_t steps_of_k() {
+    constexpr std::int64_t least = 32, most = std::int64_t{1} << 30;
+    if (!take("/")) fail("is unexpected", "k/128");
+    const std::size_t begin = at_;
+    while (!ended() && is_digit(text_[at_])) ++at_;
+    const auto steps = number_in<std::int64_t>(text_.substr(begin, at_ - begin));
+    if (!steps || *steps < least || *steps > most || (*steps & (*steps - 1)) != 0)
+      fail_at(begin, "is no number of steps", "a power of two from 32 to 2^30, as in k/128");
+    return *steps;
   }
-  Over scale_index(bool* to) {
+  Over scale_index(EpilogueSlot* to) {
     if (!to) fail("begins an index of scales", "acc(a[i,k/128] * b[j/128,k/128])");
-    const bool k_first = *to = take("k");
-    if (k_first) {
-      steps_of_k();
+    to->k_first = take("k");
+    if (to->k_first) {
+      to->steps = steps_of_k();
       require(",");
     }
     Over over = Over::row_blocks;
@@ -176,10 +183,10 @@ class Reader {
       over = take("/") ? Over::tiles : Over::column_blocks;
       if (over == Over::tiles && !take("128")) fail("is unexpected", "j or j/128");
     }
-    if (!k_first) {
+    if (!to->k_first) {
       require(",");
       require("k");
-      steps_of_k();
+      to->steps = steps_of_k();
     }
     require("]");
     return over;
@@ -196,8 +203,8 @@ class Reader {
         const std::string named = name();
         if (named.empty() || is_taken(named)) fail_at(at, "is no operand", "a name with an index");
         const std::optional<DType> of = type();
-        bool k_first = false;
-        const Over over = index(&k_first);
+        EpilogueSlot operand;
+        const Over over = index(&operand);
         if (!is_scale(over))
           fail_at(at, "has no index of scales",
                   "[i,k/128], [j,k/128], [j/128,k/128], or k/128 first");
@@ -205,7 +212,7 @@ class Reader {
         if (std::exchange(known, true))
           fail_at(at, "is a second scale of a matrix", "one of A and one of B");
         if (parts_.contains(named)) fail_at(at, "is used before", "a new name");
-        EpilogueSlot operand{over, Use::read, 0, of, k_first};
+        operand.over = over, operand.type = of;
         std::optional<std::size_t> slot_of = slot(named);
         if (!slot_of) slot_of = add_operand(at, named, operand);
         if (!operand.type) operand.type = read_.form.operands[*slot_of].type;
@@ -227,9 +234,10 @@ class Reader {
     skip_blanks();
     const std::size_t begin = at_;
     const std::string named = name();
-    for (const DTypeInfo& one : dtypes())
+    const auto whole = dtypes().first(kDTypes - 1);  // i4 has no bytes of its own
+    for (const DTypeInfo& one : whole)
       if (one.name == named) return one.type;
-    fail_at(begin, "is no type", join(dtypes(), ", ", [](const DTypeInfo& x) { return x.name; }));
+    fail_at(begin, "is no type", join(whole, ", ", [](const DTypeInfo& x) { return x.name; }));
   }
 
   void statement() {

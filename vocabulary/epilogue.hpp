@@ -63,6 +63,7 @@ struct EpilogueSlot {
   std::size_t node = 0;                      ///< what is written or summed
   std::optional<DType> type = std::nullopt;  ///< none: default_type()
   bool k_first = false;                      ///< of scales: k is the first index
+  std::int64_t steps = kScaledSteps;         ///< of scales: of k, for each scale
   bool operator==(const EpilogueSlot&) const = default;
 };
 /// The type of the arithmetic of an epilogue before a C of this type.
@@ -106,8 +107,9 @@ struct NamedEpilogue {
 ///     value     = + - * / with the usual precedence, of factors
 ///     factor    = "-" factor | "(" value ")" | number | "acc" ["(" scale ["*" scale] ")"]
 ///               | name [type] [index]
-///     scale     = name [type] "[" place "," "k/128" "]" | name [type] "[" "k/128" "," place "]"
+///     scale     = name [type] "[" place "," block "]" | name [type] "[" block "," place "]"
 ///     place     = "i" | "j" | "j/128"
+///     block     = "k/" steps                           a power of two, 32 to 2^30
 ///               | function "(" value { "," value } ")"
 ///               | "where" "(" value comparison value "," value "," value ")"
 ///     index     = "[i]" | "[j]" | "[i,j]"

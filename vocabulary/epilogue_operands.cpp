@@ -13,7 +13,8 @@ std::string index_text(const EpilogueSlot& operand) {
   constexpr std::array<std::string_view, 7> texts{"", "[i]", "[j]", "[i,j]", "i", "j", "j/128"};
   const std::string text(texts.at(static_cast<std::size_t>(operand.over)));
   if (!is_scale(operand.over)) return text;
-  return operand.k_first ? "[k/128," + text + "]" : "[" + text + ",k/128]";
+  const std::string block = "k/" + std::to_string(operand.steps);
+  return "[" + (operand.k_first ? block + "," + text : text + "," + block) + "]";
 }
 
 bool has_scales(const EpilogueForm& epilogue) {
@@ -24,7 +25,16 @@ bool has_scales(const EpilogueForm& epilogue) {
 std::string unsupported_scales(const Problem& problem) {
   if (!has_scales(problem)) return "";
   const std::string text = "the epilogue \"" + to_string(*problem.epilogue) + "\"";
-  if (!is_fp8(problem.a.type) || problem.math != MathMode::strict)
+  if (problem.a.type != problem.b.type) {
+    for (const EpilogueSlot& operand : problem.epilogue->operands)
+      if (operand.over == EpilogueOver::row_blocks || operand.over == EpilogueOver::tiles)
+        return text + " scales blocks of k: allowed is acc(s[j,k/128]) of a B of fewer bits than A";
+  } else if (const auto& all = problem.epilogue->operands;
+             std::any_of(all.begin(), all.end(), [](const EpilogueSlot& operand) {
+               return is_scale(operand.over) && operand.steps != kScaledSteps;
+             })) {
+    return text + " scales other blocks of k than 128 steps: allowed where B has fewer bits than A";
+  } else if (!is_fp8(problem.a.type) || problem.math != MathMode::strict)
     return text + " scales blocks of k: allowed for strict products of e4m3 or e5m2, not for " +
            std::string(to_string(problem.a.type)) + " by " + std::string(to_string(problem.math));
   if (problem.grouping == Grouping::depth)
@@ -35,7 +45,7 @@ std::string unsupported_scales(const Problem& problem) {
 
 EpilogueShape shape_of(const EpilogueSlot& operand, std::int64_t m, std::int64_t n,
                        std::int64_t k) {
-  const std::int64_t blocks = ceil_div(k, kScaledSteps);
+  const std::int64_t blocks = ceil_div(k, operand.steps);
   const auto scales = [&](std::int64_t places) {
     return operand.k_first ? EpilogueShape{blocks, places} : EpilogueShape{places, blocks};
   };

@@ -28,6 +28,7 @@ using E5m2 = SmallFloat<std::uint8_t, 2, 15, 0x7B, 0x7C, 0x7F>;
 
 template <typename Stored>
 struct Plain {};  // the language's own types
+struct Int4 {};   // in the low bits of a byte
 
 constexpr double power_of_two(int exponent) {
   return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
@@ -99,6 +100,14 @@ template <typename Integer>
   return static_cast<Integer>((inside + 0x1.8p52) - 0x1.8p52);
 }
 
+[[gnu::always_inline]] inline double widened(Int4, std::uint8_t stored) {
+  return static_cast<double>(((stored & 15) ^ 8) - 8);
+}
+[[gnu::always_inline]] inline std::uint8_t narrowed(Int4, double value) {
+  const double inside = value < -8 ? -8 : (value > 7 ? 7 : value);
+  return static_cast<std::uint8_t>(narrowed(Plain<std::int8_t>{}, inside) & 15);
+}
+
 // One loop, compiled for several CPU generations.
 template <typename Convert, typename From, typename To>
 [[gnu::always_inline]] inline void each(Convert convert, const From* from, std::int64_t count,
@@ -168,17 +177,36 @@ void with_format(DType type, const Use& use) {
       return use(E4m3{}, static_cast<std::uint8_t*>(nullptr));
     case DType::e5m2:
       return use(E5m2{}, static_cast<std::uint8_t*>(nullptr));
+    case DType::i4:
+      return use(Int4{}, static_cast<std::uint8_t*>(nullptr));
+  }
+}
+
+template <typename Wide>
+void widen_int4(const std::uint8_t* from, std::int64_t count, Wide* to) {
+  for (std::int64_t i = 0; i < count; ++i)
+    to[i] = static_cast<Wide>(
+        widened(Int4{}, static_cast<std::uint8_t>(from[i / 2] >> (i % 2 == 0 ? 0 : 4))));
+}
+template <typename Wide>
+void narrow_int4(const Wide* from, std::int64_t count, std::uint8_t* to) {
+  for (std::int64_t i = 0; i < count; i += 2) {
+    const std::uint8_t low = narrowed(Int4{}, static_cast<double>(from[i]));
+    const int high = i + 1 < count ? narrowed(Int4{}, static_cast<double>(from[i + 1])) : 0;
+    to[i / 2] = static_cast<std::uint8_t>(low | high << 4);
   }
 }
 
 template <typename Wide>
 void widen_run(DType type, const void* from, std::int64_t count, Wide* to) {
+  if (type == DType::i4) return widen_int4(static_cast<const std::uint8_t*>(from), count, to);
   with_format(type, [&]<typename Format, typename Stored>(Format, Stored*) {
     each_best(Widen<Format, Wide>{}, static_cast<const Stored*>(from), count, to);
   });
 }
 template <typename Wide>
 void narrow_run(DType type, const Wide* from, std::int64_t count, void* to) {
+  if (type == DType::i4) return narrow_int4(from, count, static_cast<std::uint8_t*>(to));
   with_format(type, [&]<typename Format, typename Stored>(Format, Stored*) {
     each_best(Narrow<Format>{}, from, count, static_cast<Stored*>(to));
   });

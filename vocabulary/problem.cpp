@@ -83,22 +83,33 @@ const ProductKind* product_kind(const Problem& problem) {
   return nullptr;
 }
 
+std::string operands_text(DType a, DType b) {
+  const std::string text(to_string(a));
+  return a == b ? text : text + " x " + std::string(to_string(b));
+}
+
+void set_types(Problem& problem, const ProductKind& kind) {
+  problem.a.type = kind.a;
+  problem.b.type = kind.b;
+  problem.c.type = kind.c;
+  problem.accumulator = kind.accumulator;
+  problem.math = kind.math;
+}
+
+void set_types(Problem& problem, DType a, DType b, DType c, MathMode math) {
+  if (const ProductKind* kind = find_product_kind(a, b, c, math)) return set_types(problem, *kind);
+  const std::string known = join(product_kinds(), ", ", [](const ProductKind& row) {
+    return operands_text(row.a, row.b) + " to " + std::string(to_string(row.c)) + " " +
+           std::string(to_string(row.math));
+  });
+  throw Error(ErrorKind::invalid_argument, "no product of " + operands_text(a, b) +
+                                               " with results of " + std::string(to_string(c)) +
+                                               " in mode " + std::string(to_string(math)) +
+                                               "; there are: " + known);
+}
+
 void set_types(Problem& problem, DType operand, DType c, MathMode math) {
-  const ProductKind* kind = find_product_kind(operand, c, math);
-  if (!kind) {
-    const std::string known = join(product_kinds(), ", ", [](const ProductKind& row) {
-      return join(std::array{to_string(row.a), to_string(row.c)}, " to ") + " " +
-             std::string(to_string(row.math));
-    });
-    throw Error(ErrorKind::invalid_argument, "no product of " + std::string(to_string(operand)) +
-                                                 " with results of " + std::string(to_string(c)) +
-                                                 " in mode " + std::string(to_string(math)) +
-                                                 "; there are: " + known);
-  }
-  problem.a.type = problem.b.type = operand;
-  problem.c.type = c;
-  problem.accumulator = kind->accumulator;
-  problem.math = math;
+  set_types(problem, operand, operand, c, math);
 }
 
 double sum_bound(const Problem& problem) {
@@ -193,11 +204,16 @@ Alignment natural_alignment(const Problem& problem) {
 
 Problem typed_problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, DType operand,
                       DType c, MathMode math, std::int64_t batch) {
+  return typed_problem(layout, m, n, k, operand, operand, c, math, batch);
+}
+
+Problem typed_problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, DType a,
+                      DType b, DType c, MathMode math, std::int64_t batch) {
   Problem problem;
   problem.m = m, problem.n = n, problem.k = k;
   problem.batch = batch;
   set_layout(problem, layout);
-  set_types(problem, operand, c, math);
+  set_types(problem, a, b, c, math);
   set_alignment(problem, natural_alignment(problem));
   return problem;
 }

@@ -15,6 +15,8 @@ namespace tilewise {
 /// more). With promoted partial sums: the bound of one partial sum plus that of adding them. Throws
 /// Error(unsupported) for types without a product_kind().
 double sum_bound(const Problem& problem);
+/// "bf16", or "bf16 x i8" where B has another type.
+std::string operands_text(DType a, DType b);
 
 /// What makes a problem another one than the bare product of its sizes, types and alignment, as it
 /// is stored: "order tensor16; epilogue acc+p0[j]"; empty for the bare product.

@@ -16,6 +16,7 @@ std::string option(const char* name, std::string_view value) {
 std::string kind_options(const Problem& problem) {
   std::string options;
   if (problem.a.type != DType::f32) options += option("dtype", to_string(problem.a.type));
+  if (problem.b.type != problem.a.type) options += option("dtype-b", to_string(problem.b.type));
   if (problem.c.type != default_result(problem.a.type))
     options += option("out", to_string(problem.c.type));
   if (problem.math != MathMode::strict) options += option("math", to_string(problem.math));
@@ -36,7 +37,7 @@ std::string kind_options(const Problem& problem) {
 }  // namespace
 
 std::string kind_text(const Problem& problem) {
-  std::string text(to_string(problem.a.type));
+  std::string text = operands_text(problem.a.type, problem.b.type);
   if (problem.c.type != default_result(problem.a.type))
     text += " to " + std::string(to_string(problem.c.type));
   if (problem.math != MathMode::strict) text += " by " + std::string(to_string(problem.math));
@@ -60,6 +61,7 @@ std::string alignment_text(const Alignment& alignment) {
 std::string kind_name(const ProductKind& kind) {
   const bool of_f32 = kind.math == MathMode::tf32 || kind.math == MathMode::f32x3;
   std::string name(of_f32 ? to_string(kind.math) : to_string(kind.a));
+  if (kind.b != kind.a) name += "x" + std::string(to_string(kind.b));
   if (kind.math == MathMode::fast || kind.math == MathMode::emulated)
     name += "-" + std::string(to_string(kind.math));
   if (kind.c != default_result(kind.a)) name += ":" + std::string(to_string(kind.c));

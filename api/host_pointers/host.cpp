@@ -105,6 +105,10 @@ void refuse_what_needs_a_device(const Problem& problem) {
     throw Error(ErrorKind::unsupported,
                 "a product on host pointers is not batch-invariant, since its tiles follow from "
                 "the memory that is free; call the product on device pointers");
+  if (problem.a.type != problem.b.type)
+    throw Error(ErrorKind::unsupported,
+                "a product on host pointers has an A and a B of one type; copy the operands to the "
+                "device, and call the product on device pointers");
   if (is_grouped(problem))
     throw Error(ErrorKind::unsupported,
                 "a grouped product on host pointers; copy the operands to the device, and call the "

@@ -6,7 +6,10 @@
 namespace tilewise::bench {
 namespace {
 
-bool has_default_result(const ProductKind& kind) { return kind.c == default_result(kind.a); }
+/// Those of "all": cuBLAS has no product of two types.
+bool is_usual(const ProductKind& kind) {
+  return kind.a == kind.b && kind.c == default_result(kind.a);
+}
 
 }  // namespace
 
@@ -14,7 +17,7 @@ std::vector<const ProductKind*> parse_kinds(const std::string& text) {
   std::vector<const ProductKind*> kinds;
   if (text == "all") {
     for (const ProductKind& kind : product_kinds())
-      if (has_default_result(kind)) kinds.push_back(&kind);
+      if (is_usual(kind)) kinds.push_back(&kind);
     return kinds;
   }
   std::istringstream items(text);
@@ -28,7 +31,7 @@ std::vector<const ProductKind*> parse_kinds(const std::string& text) {
 
 std::vector<Problem> of_kind(std::vector<Problem> problems, const ProductKind& kind) {
   for (Problem& problem : problems) {
-    set_types(problem, kind.a, kind.c, kind.math);
+    set_types(problem, kind);
     set_alignment(problem, natural_alignment(problem));
   }
   return problems;

@@ -105,7 +105,8 @@ auto parsed_as(const char* option, const std::string& text, const Parse& parse) 
 std::string modes_of(DType operand) {
   std::string names;
   for (const ProductKind& kind : product_kinds())
-    if (kind.a == operand && kind.c == default_result(operand)) append(names, to_string(kind.math));
+    if (kind.a == operand && kind.b == operand && kind.c == default_result(operand))
+      append(names, to_string(kind.math));
   return names;
 }
 
@@ -144,9 +145,17 @@ Problem kind_of(const ProblemOptions& options) {
   const DType c = options.out.empty()
                       ? default_result(operand)
                       : parse_type("--out", options.out, result_types(operand, math));
-  if (!find_product_kind(operand, c, math)) refuse_kind(operand, c, math);
+  const DType b = options.dtype_b.empty()
+                      ? operand
+                      : parse_type("--dtype-b", options.dtype_b, types_beside(operand));
+  if (b == operand && !find_product_kind(operand, c, math)) refuse_kind(operand, c, math);
+  if (!find_product_kind(operand, b, c, math))
+    refuse("--dtype-b " + std::string(to_string(b)) + ": beside an A of " +
+           std::string(to_string(operand)) + ", with results of " + std::string(to_string(c)) +
+           " in mode " + std::string(to_string(math)) + ", B is " +
+           join(types_beside(operand, c, math)));
   Problem problem;
-  set_types(problem, operand, c, math);
+  set_types(problem, operand, b, c, math);
   problem.batch = options.groups > 0 ? options.groups : options.batch;
   if (options.groups > 0) problem.grouping = Grouping::rows;
   if (!options.grouped.empty())
@@ -175,6 +184,10 @@ void add_kind_options(CLI::App& app, ProblemOptions& options) {
   app.add_option("--dtype", options.dtype, "Type of A and B")
       ->type_name(choices_of([](const ProductKind& kind) { return to_string(kind.a); }))
       ->capture_default_str();
+  app.add_option(
+         "--dtype-b", options.dtype_b,
+         "Type of B where it is narrower than A's, as of weights beside an A of f16 or bf16")
+      ->type_name(choices_of([](const ProductKind& kind) { return to_string(kind.b); }));
   app.add_option("--out", options.out, "Type of C (else A's; of i8 i32, of e4m3 and e5m2 f32)")
       ->type_name(choices_of([](const ProductKind& kind) { return to_string(kind.c); }));
   app.add_option("--math", options.math,
@@ -219,11 +232,11 @@ void add_problem_options(CLI::App& app, ProblemOptions& options, const std::stri
       add_list_option(app, "--sizes,--size", options.sizes,
                       "N or MxNxK, several with commas or several times: 1024,4096x64x512")
           ->type_name("SIZES");
-  app.add_option(
-         "--problems", options.list,
-         "Instead of --sizes: a list of problems, CSV with a heading or JSON, with m, n, k "
-         "and where they differ from these options layout, dtype, out, math, batch, grouped, "
-         "distribution, align, epilogue, and a weight; - is standard input")
+  app.add_option("--problems", options.list,
+                 "Instead of --sizes: a list of problems, CSV with a heading or JSON, with m, n, k "
+                 "and where they differ from these options layout, dtype, dtype_b, out, math, "
+                 "batch, grouped, "
+                 "distribution, align, epilogue, and a weight; - is standard input")
       ->type_name("FILE")
       ->excludes(sizes);
   add_kind_options(app, options);
@@ -262,8 +275,8 @@ void need_sizes(CLI::App& app) {
   app.parse_complete_callback([&app] {
     if (app.count("--sizes") + app.count("--problems") > 0) return;
     for (const char* name :
-         {"--layout", "--dtype", "--out", "--math", "--accuracy", "--batch", "--groups", "--align",
-          "--epilogue", "--order", "--invariant", "--stale"})
+         {"--layout", "--dtype", "--dtype-b", "--out", "--math", "--accuracy", "--batch",
+          "--groups", "--align", "--epilogue", "--order", "--invariant", "--stale"})
       if (const CLI::Option* option = app.get_option_no_throw(name); option && option->count() > 0)
         throw CLI::RequiresError(name, "--sizes or --problems");
   });

@@ -22,7 +22,8 @@ struct ProblemOptions {
   std::string list;  ///< path of a problem list, see problem_list.hpp
   std::string layout = "nn";
   std::string dtype = "f32";
-  std::string out;  ///< empty: default_result()
+  std::string dtype_b;  ///< empty: `dtype`
+  std::string out;      ///< empty: default_result()
   std::string math = "strict";
   std::optional<double> accuracy;
   std::int64_t batch = 1;
@@ -52,7 +53,7 @@ CLI::Option* add_list_option(CLI::App& app, const std::string& names, std::strin
 /// adds --accuracy.
 void add_problem_options(CLI::App& app, ProblemOptions& options, const std::string& sizes_default,
                          bool with_accuracy = true);
-/// Adds the options of the kind only: --layout, --dtype, --out, --math, --batch.
+/// Adds the options of the kind only: --layout, --dtype, --dtype-b, --out, --math, --batch.
 void add_kind_options(CLI::App& app, ProblemOptions& options);
 /// A problem without sizes: types, mode and batch.
 Problem kind_of(const ProblemOptions& options);

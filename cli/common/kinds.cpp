@@ -20,7 +20,7 @@ namespace {
 Problem problem_of(const ProductKind& kind) {
   Problem problem;
   problem.m = problem.n = problem.k = 1024;
-  set_types(problem, kind.a, kind.c, kind.math);
+  set_types(problem, kind);
   return problem;
 }
 
@@ -89,6 +89,20 @@ std::string type_suggestion(const std::string& text, const std::vector<DType>& a
 std::vector<DType> operand_types() {
   std::vector<DType> types;
   for (const ProductKind& kind : product_kinds()) add_once(types, kind.a);
+  return types;
+}
+
+std::vector<DType> types_beside(DType a) {
+  std::vector<DType> types;
+  for (const ProductKind& kind : product_kinds())
+    if (kind.a == a) add_once(types, kind.b);
+  return types;
+}
+
+std::vector<DType> types_beside(DType a, DType c, MathMode math) {
+  std::vector<DType> types;
+  for (const ProductKind& kind : product_kinds())
+    if (kind.a == a && kind.c == c && kind.math == math) add_once(types, kind.b);
   return types;
 }
 

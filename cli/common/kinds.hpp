@@ -12,6 +12,9 @@ namespace tilewise::cli {
 
 /// Types of A and B; types of C for given operands and mode.
 std::vector<DType> operand_types();
+/// The types of B beside an A of this type, and of those with these results in this mode.
+std::vector<DType> types_beside(DType a);
+std::vector<DType> types_beside(DType a, DType c, MathMode math);
 std::vector<DType> result_types(DType operand, MathMode math);
 /// The type called `text`. Throws Error(invalid_argument) that lists `allowed`, with a suggestion
 /// for names of other libraries ("fp16", "half").

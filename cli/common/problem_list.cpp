@@ -17,8 +17,8 @@ namespace tilewise::cli {
 namespace {
 
 constexpr const char* kColumns =
-    "m, n, k, layout, dtype, out, math, batch, grouped, distribution, align, epilogue, order, "
-    "weight, calls, us, lda, ldb, ldc";
+    "m, n, k, layout, dtype, dtype_b, out, math, batch, grouped, distribution, align, epilogue, "
+    "order, weight, calls, us, lda, ldb, ldc";
 
 /// A number from 0 to 1e12, or above 0 unless `may_be_0`.
 double number_of(const char* column, const std::string& text, bool may_be_0) {
@@ -49,7 +49,11 @@ std::vector<WeightedProblem> problems_of_row(const Row& row, const ProblemOption
   }
   options.sizes = extents[0] + "x" + extents[1] + "x" + extents[2];
   take("layout", options.layout);
-  if (take("dtype", options.dtype) && row.count("out") == 0) options.out.clear();
+  if (take("dtype", options.dtype)) {
+    if (row.count("out") == 0) options.out.clear();
+    if (row.count("dtype_b") == 0) options.dtype_b.clear();
+  }
+  take("dtype_b", options.dtype_b);
   take("out", options.out);
   take("align", options.align);
   take("epilogue", options.epilogue);
@@ -142,6 +146,7 @@ std::vector<WeightedProblem> read_json(const std::string& text, const ProblemOpt
     // A problem in the program's own notation: the types of A, B, C and the accumulator.
     if (const auto types = split_list(row["dtype"]); types.size() == 4) {
       row["dtype"] = types[0];
+      if (types[1] != types[0]) row["dtype_b"] = types[1];
       row["out"] = types[2];
     }
     if (row["dtype"].empty()) row.erase("dtype");

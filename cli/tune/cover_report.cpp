@@ -82,6 +82,7 @@ Json block_json(const SizeBlock& block) {
 
 Json range_json(const SizeRange& range) {
   Json json = {{"dtype", to_string(range.kind.a.type)},
+               {"dtype_b", to_string(range.kind.b.type)},
                {"out", to_string(range.kind.c.type)},
                {"math", to_string(range.kind.math)}};
   if (range.blocks.size() == 1)

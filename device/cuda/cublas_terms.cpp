@@ -33,6 +33,7 @@ std::string why_neither(const Problem& problem) {
   if (!product_kind(problem)) return "nothing computes these types together";
   if (problem.m <= 0 || problem.n <= 0 || problem.k <= 0 || problem.batch <= 0)
     return "the product is empty";
+  if (problem.a.type != problem.b.type) return "A and B have one type";
   if (is_grouped(problem)) return "no grouped product";
   if (problem.a.type == DType::i8 &&
       std::min(problem.a.alignment, problem.b.alignment) < kIntegerAlignment)
@@ -118,6 +119,8 @@ int blas_type(DType type) {
       return 28;  // CUDA_R_8F_E4M3
     case DType::e5m2:
       return 29;  // CUDA_R_8F_E5M2
+    case DType::i4:
+      break;
   }
   throw Error(ErrorKind::invalid_argument, "not a type");
 }

@@ -55,6 +55,8 @@ CUtensorMapDataType data_type(DType type, bool rounded) {
       return CU_TENSOR_MAP_DATA_TYPE_UINT8;
     case DType::i32:
       return CU_TENSOR_MAP_DATA_TYPE_INT32;
+    case DType::i4:
+      break;
   }
   throw Error(ErrorKind::unsupported, "no tensor map type for " + std::string(to_string(type)));
 }

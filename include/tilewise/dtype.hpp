@@ -14,11 +14,12 @@
 namespace tilewise {
 
 /// Element types. i32 is a result and an accumulator only. e4m3 and e5m2 are the 8-bit
-/// floating-point types of OCP; e4m3 has no infinities. Never rename or reorder the types: on-disk
-/// names are those of dtype_info(), and kernels are compiled with these numbers
+/// floating-point types of OCP; e4m3 has no infinities. i4, of B only, has 4 bits (-8 to 7, two's
+/// complement): of the two numbers in a byte the low bits are the first. Never rename or reorder
+/// the types: on-disk names are those of dtype_info(), and kernels are compiled with these numbers
 /// (templates/words/types.cuh).
-enum class DType : std::uint8_t { f32, f64, f16, bf16, i8, i32, e4m3, e5m2 };
-inline constexpr std::size_t kDTypes = 8;
+enum class DType : std::uint8_t { f32, f64, f16, bf16, i8, i32, e4m3, e5m2, i4 };
+inline constexpr std::size_t kDTypes = 9;
 
 /// The arithmetic of products. Only the caller chooses it.
 ///
@@ -59,8 +60,8 @@ TILEWISE_API DType parse_dtype(std::string_view name);
 TILEWISE_API MathMode parse_math_mode(std::string_view name);
 
 constexpr int bits_of(DType type) {
-  constexpr std::array<std::uint8_t, kDTypes> kBits{32, 64, 16, 16,
-                                                    8,  32, 8,  8};  // read by each call
+  constexpr std::array<std::uint8_t, kDTypes> kBits{32, 64, 16, 16, 8,
+                                                    32, 8,  8,  4};  // read by each call
   return kBits.at(static_cast<std::size_t>(type));
 }
 /// Bytes of one element, rounded up.
@@ -71,11 +72,14 @@ constexpr std::int64_t bytes_of(DType type, std::int64_t elements) {
   if (bits % 8 == 0) return elements * (bits / 8);
   return elements / 8 * bits + (elements % 8 * bits + 7) / 8;
 }
-inline bool is_integer(DType type) { return type == DType::i8 || type == DType::i32; }
+inline bool is_integer(DType type) {
+  return type == DType::i8 || type == DType::i32 || type == DType::i4;
+}
 inline bool is_fp8(DType type) { return type == DType::e4m3 || type == DType::e5m2; }
 
-/// One row of product_kinds(): a supported combination of types and mode, and its accuracy.
-/// docs/measuring.md derives the bounds.
+/// One row of product_kinds(): a supported combination of types and mode, and its accuracy. B has
+/// A's type, or is narrower (weights): i4, i8 or e4m3 beside an A of f16 or bf16, whose products
+/// are exact. docs/measuring.md derives the bounds.
 struct ProductKind {
   DType a, b, c, accumulator;
   MathMode math;
@@ -91,9 +95,11 @@ struct ProductKind {
   double promoted_every = 0;
 };
 
-/// All kinds. The first kind of each operand type is its default.
+/// All kinds. The first kind of each type of A is its default.
 TILEWISE_API std::span<const ProductKind> product_kinds();
 /// The kind with these types and this mode; null if there is none.
+TILEWISE_API const ProductKind* find_product_kind(DType a, DType b, DType c, MathMode math);
+/// The same for A and B of one type.
 TILEWISE_API const ProductKind* find_product_kind(DType operand, DType c, MathMode math);
 /// The usual type of C: the operand's own, i32 for i8, f32 for fp8.
 TILEWISE_API DType default_result(DType operand);

@@ -58,7 +58,8 @@ typedef enum tilewise_layout TILEWISE_INT {
 } tilewise_layout;
 
 /* Element types. F16 and BF16 have 16 bits, E4M3 and E5M2 have 8 bits, as CUDA's types of these
- * names. I32 is a result only. */
+ * names. I32 is a result only. I4 is a type of B only: two numbers of 4 bits in a byte, the first
+ * in the low bits; leading dimensions and strides are even. */
 typedef enum tilewise_type TILEWISE_INT {
   TILEWISE_F32 = 0,
   TILEWISE_F64 = 1,
@@ -67,7 +68,8 @@ typedef enum tilewise_type TILEWISE_INT {
   TILEWISE_I8 = 4,
   TILEWISE_I32 = 5,
   TILEWISE_E4M3 = 6,
-  TILEWISE_E5M2 = 7
+  TILEWISE_E5M2 = 7,
+  TILEWISE_I4 = 8
 } tilewise_type;
 
 /* The arithmetic of products. For F32: STRICT rounds every multiply-add once, as IEEE's fused
@@ -261,12 +263,16 @@ typedef struct tilewise_problem {
    * TILEWISE_DEPTH k is that of all products. */
   tilewise_grouping grouping;
   tilewise_distribution distribution;
+  /* Type of B where it is narrower than A's, as of weights: I4, I8 or E4M3 beside an A of F16 or
+   * BF16. 0: A's. */
+  tilewise_type operand_b;
+  int32_t reserved; /* 0 */
 } tilewise_problem;
 
-#define TILEWISE_PROBLEM_INIT                                                      \
-  {                                                                                \
-    sizeof(tilewise_problem), TILEWISE_NN, 0, 0, 0, 0, TILEWISE_F32, TILEWISE_F32, \
-        TILEWISE_STRICT, 0, 0, 0, 0, 0, NULL, TILEWISE_NOT_GROUPED, TILEWISE_EVEN  \
+#define TILEWISE_PROBLEM_INIT                                                                      \
+  {                                                                                                \
+    sizeof(tilewise_problem), TILEWISE_NN, 0, 0, 0, 0, TILEWISE_F32, TILEWISE_F32,                 \
+        TILEWISE_STRICT, 0, 0, 0, 0, 0, NULL, TILEWISE_NOT_GROUPED, TILEWISE_EVEN, TILEWISE_F32, 0 \
   }
 
 /* One call of a problem. Matrix i of a batch is at a + i stride_a, or for a batch by pointers at
@@ -314,9 +320,9 @@ TILEWISE_API tilewise_status tilewise_multiply(tilewise_matmul* matmul,
                                                const tilewise_call* call);
 
 /* The same on host pointers: copies to the device and back, and waits. Scalars in device memory and
- * packed operands are TILEWISE_INVALID_ARGUMENT, epilogues and invariant products
- * TILEWISE_UNSUPPORTED; the stream is ignored. Large products are split into tiles, whose copies
- * and products overlap. */
+ * packed operands are TILEWISE_INVALID_ARGUMENT, epilogues, invariant
+ * products and an operand_b TILEWISE_UNSUPPORTED; the stream is ignored. Large products are split
+ * into tiles, whose copies and products overlap. */
 TILEWISE_API tilewise_status tilewise_multiply_host(tilewise_matmul* matmul,
                                                     const tilewise_problem* problem,
                                                     const tilewise_call* call);

@@ -7,9 +7,10 @@
 #include "tilewise/dtype.hpp"
 #include "tilewise/export.h"
 
-/// Conversion of numbers of every DType on the CPU. A 16- or 8-bit floating-point number is
-/// represented by its bits in an integer of that size, little-endian as on every GPU. All functions
-/// are thread-safe and do not throw.
+/// Conversion of numbers of every DType on the CPU. Of i4 two are in a byte, the first in the low
+/// bits; the conversions of one number use these, and narrow() clears the bits behind the last. A
+/// 16- or 8-bit floating-point number is represented by its bits in an integer of that size,
+/// little-endian as on every GPU. All functions are thread-safe and do not throw.
 namespace tilewise {
 
 /// The exact value stored at `from`, which may be unaligned.

@@ -117,7 +117,10 @@ inline void set_alignment(Problem& problem, const Alignment& alignment) {
 TILEWISE_API const ProductKind* product_kind(const Problem& problem);
 /// Sets the types of A, B, C and the accumulator, and the mode. Throws Error(invalid_argument) for
 /// an unsupported combination of types; the message lists the supported ones.
+TILEWISE_API void set_types(Problem& problem, DType a, DType b, DType c, MathMode math);
+/// The same for A and B of one type, and for a row of product_kinds().
 TILEWISE_API void set_types(Problem& problem, DType operand, DType c, MathMode math);
+TILEWISE_API void set_types(Problem& problem, const ProductKind& kind);
 /// Bound of a problem's error relative to |A| |B|, element by element, before C is rounded: the
 /// error of the sums, about (k + 2) u, plus that of rounding the operands (docs/measuring.md). At
 /// most 1. Throws Error(unsupported) for types without a product_kind().
@@ -176,6 +179,11 @@ TILEWISE_API Alignment natural_alignment(const Problem& problem);
 /// combination of types; the message lists the supported ones.
 TILEWISE_API Problem typed_problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k,
                                    DType operand, DType c, MathMode math = MathMode::strict,
+                                   std::int64_t batch = 1);
+
+/// The same for an A and a B of different types.
+TILEWISE_API Problem typed_problem(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k,
+                                   DType a, DType b, DType c, MathMode math = MathMode::strict,
                                    std::int64_t batch = 1);
 
 /// The same for the C++ types T of A and B and R of C.

@@ -13,13 +13,14 @@ import os as _os
 import sys as _sys
 
 from . import _tilewise, programs
+from ._int4 import Int4
 from ._tilewise import Packed, grouped, matmul, pack
 from .errors import DeviceError, Error, InvalidArgument, NotFound, OutOfMemory, Unsupported
 from .many import tune_many
 from .programs import bundle, cover, query, tune
 
 __all__ = [
-    "matmul", "grouped", "pack", "Packed", "prepare", "explain", "fingerprint", "configure", "tune", "tune_many", "cover", "query",
+    "matmul", "grouped", "pack", "Packed", "Int4", "prepare", "explain", "fingerprint", "configure", "tune", "tune_many", "cover", "query",
     "bundle",
     "Error", "InvalidArgument", "NotFound", "Unsupported", "DeviceError", "OutOfMemory", "__version__",
 ]
@@ -35,23 +36,24 @@ def _device_of(device):
 
 
 def prepare(m, n, k, *, layout="nn", dtype="f32", out=None, math="strict", batch=1, last_m=None, device=None,
-            epilogue=None, invariant=False, grouped="none", distribution="even"):
+            epilogue=None, invariant=False, grouped="none", distribution="even", dtype_b=None):
     """Loads (and if necessary compiles) the kernels of a product of tightly packed matrices now.
 
     The first product is then as fast as the next and can be captured into a CUDA graph. Raises Error. Thread-safe.
     m, n, k: sizes of C (m x n) = op(A) op(B). last_m: prepares every number of rows from m to this, at most 65,536.
-    layout: "nn", "nt", "tn" or "tt"; t: stored transposed. dtype: type of A and B, out: type of C; names as in lists of
-    problems ("f32", "f64", "f16", "bf16", "i8", "e4m3", "e5m2"; out also "i32"). device: an index, or "host" (also
+    layout: "nn", "nt", "tn" or "tt"; t: stored transposed. dtype: type of A and B, dtype_b: of B where it is narrower
+    ("i4", "i8", "e4m3" beside "f16" or "bf16"), out: type of C; names as in lists of problems ("f32", "f64", "f16",
+    "bf16", "i8", "e4m3", "e5m2"; out also "i32"). device: an index, or "host" (also
     "cpu"); None: PyTorch's current device, or 0. epilogue: its text; operands of another type than the result's are
     stated, as in "acc + bias:f32[j]". invariant: see matmul(). grouped: of grouped(), "rows" (m the rows of all groups),
     "counts" or "depth" (k that of all); batch is the number of groups then.
     """
     _tilewise.prepare(m, n, k, layout, dtype, out, math, batch, last_m, _device_of(device), epilogue, invariant, grouped,
-                      distribution)
+                      distribution, dtype_b)
 
 
 def explain(m, n, k, *, layout="nn", dtype="f32", out=None, math="strict", batch=1, device=None,
-            epilogue=None, invariant=False, grouped="none", distribution="even"):
+            epilogue=None, invariant=False, grouped="none", distribution="even", dtype_b=None):
     """The stored record that would serve a product, and the reason, as a dictionary.
 
     Arguments: see prepare(). "match" is "exact", "predicted" or "default"; "why" is a sentence; times are in
@@ -60,7 +62,7 @@ def explain(m, n, k, *, layout="nn", dtype="f32", out=None, math="strict", batch
     far, by how their error was bounded (docs/emulation.md). Compiles and loads no kernel. Raises Error. Thread-safe.
     """
     return _tilewise.explain(m, n, k, layout, dtype, out, math, batch, _device_of(device), epilogue, invariant, grouped,
-                             distribution)
+                             distribution, dtype_b)
 
 
 def fingerprint(problems, *, device=None):

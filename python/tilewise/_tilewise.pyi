@@ -55,6 +55,7 @@ def renew() -> None: ...
 def explain(
     m: int, n: int, k: int, layout: str, dtype: str, out: str | None, math: str, batch: int, device: int | str,
     epilogue: str | None, invariant: bool, grouped: str, distribution: str,
+    dtype_b: str | None,
 ) -> dict[str, Any]: ...
 def prepare(
     m: int,
@@ -71,4 +72,5 @@ def prepare(
     invariant: bool,
     grouped: str,
     distribution: str,
+    dtype_b: str | None,
 ) -> None: ...

@@ -6,7 +6,8 @@
 /// steps around the kernel wgmma.cu of two families, `residues` and `halves`.
 #define TILEWISE_FAMILIES(ROW) \
   ROW(wgmma)                   \
-  ROW(mma) ROW(residues) ROW(halves) ROW(small) ROW(simt) ROW(skinny) ROW(tiled) ROW(naive)
+  ROW(mma)                     \
+  ROW(residues) ROW(halves) ROW(small) ROW(narrow) ROW(simt) ROW(skinny) ROW(tiled) ROW(naive)
 
 namespace tilewise {
 
@@ -17,6 +18,8 @@ TILEWISE_FAMILIES(TILEWISE_DECLARE)
 /// Whether the problem is a row of product_kinds() whose A and B have one type, and its sizes are
 /// valid.
 bool has_one_operand_type(const Problem& problem);
+/// Whether B has another type than A.
+bool has_narrow_b(const Problem& problem);
 /// f32 in, f32 out, strict or emulated, which strict serves; any batch.
 bool supports_strict_f32(const Problem& problem, const DeviceInfo& device);
 /// Every kind of product with strict math, and those of other modes that strict math serves; any

@@ -45,7 +45,7 @@ struct TileOrder {
 
 struct MultiplyArgs {
   const Element* a;
-  const Element* b;
+  const ElementB* b;
   Result* c;                // when SPLIT, the workspace of partial sums: Sum [batch][split][m][n]
   const Sum* alpha_device;  // null: `alpha` counts
   const Sum* beta_device;

@@ -103,15 +103,14 @@ struct PointwiseArgsOf {
   }
 };
 
-// An operand with one scale for each 128 steps of k, of ALONG rows of A or columns of B: the values of EpilogueOver from
+// An operand with one scale for each STEPS steps of k, of ALONG rows of A or columns of B: the values of EpilogueOver from
 // row_blocks on. K_FIRST: those of a step of k are neighbours.
-constexpr int kScaledSteps = 128;
-template <int SLOT, int ALONG_, bool K_FIRST, int TYPE, bool OF_ROWS>
+template <int SLOT, int ALONG_, int STEPS_, bool K_FIRST, int TYPE, bool OF_ROWS>
 struct ScaleOperand {
-  static constexpr int ALONG = ALONG_;
+  static constexpr int ALONG = ALONG_, STEPS = STEPS_;
   static constexpr bool GIVEN = true;
   typedef typename Number<TYPE>::Stored Stored;
-  // The address of a scale. block: of 128 steps of k. place: a row of A (of products whose rows follow one another, of
+  // The address of a scale. block: of STEPS steps of k. place: a row of A (of products whose rows follow one another, of
   // all), or a column of B.
   template <class Arguments>
   static DEVICE_MEMBER const Stored* address(const Arguments& args, Int64 product, Int64 place, Int64 block) {
@@ -129,7 +128,7 @@ struct ScaleOperand {
   static DEVICE_MEMBER Sum read(const Stored* at) { return Sum(Number<TYPE>::widen(*at)); }
 };
 struct NoScale {
-  static constexpr int ALONG = kScaledSteps;
+  static constexpr int ALONG = 128, STEPS = 0;
   static constexpr bool GIVEN = false;
   typedef float Stored;
   template <class Arguments>
@@ -144,6 +143,12 @@ struct NoScale {
 };
 
 #include "pointwise_source.cuh"
+
+#ifdef SCALES
+// Of A and B, if both have scales.
+constexpr int kScaledSteps = ScaleOfA::GIVEN ? ScaleOfA::STEPS : ScaleOfB::STEPS;
+static_assert(!ScaleOfA::GIVEN || !ScaleOfB::GIVEN || ScaleOfA::STEPS == ScaleOfB::STEPS, "blocks are those of both");
+#endif
 
 // Reads the operands OVER of the element at `place`.
 template <OperandOver OVER>
@@ -190,7 +195,7 @@ DEVICE void pointwise_all(const PointwiseArgs& args, const Sum (&sums)[COUNT], R
   }
 }
 #endif
-// 1: sums of 128 steps of k are scaled before they are added (defined by pointwise_source.cuh).
+// 1: sums of blocks of k are scaled before they are added (defined by pointwise_source.cuh).
 #ifndef SCALES
 #define SCALES 0
 #endif

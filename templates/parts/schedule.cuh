@@ -139,14 +139,14 @@ DEVICE Tile tile_of_block(const MultiplyArgs& args, int tile_m, int tile_n) {
 struct WorkTile {
   Tile tile;
   const Element* a;  // the product's operands
-  const Element* b;
+  const ElementB* b;
   Result* c;
   Sum* partial;  // [m][n], the split's sums; used instead of c when SPLIT
 };
 
 // An operand of a product. Where k is 0 the array of pointers is not read: it may be null.
-template <bool BY_POINTERS>
-DEVICE const Element* operand_of(const MultiplyArgs& args, const Element* base, Int64 stride, Int64 product) {
+template <bool BY_POINTERS, class T>
+DEVICE const T* operand_of(const MultiplyArgs& args, const T* base, Int64 stride, Int64 product) {
   if (BY_POINTERS && args.k == 0) return nullptr;
   return matrix_of<BY_POINTERS>(base, stride, product);
 }
@@ -155,7 +155,7 @@ DEVICE WorkTile work_tile_of_block(const MultiplyArgs& args, int tile_m, int til
   const Tile tile = tile_of_block(args, tile_m, tile_n);
   const Int64 product = tile.batch;
   return {tile, operand_of<POINTERS_A != 0>(args, args.a, args.stride_a, product),
-          operand_of<POINTERS_B != 0>(args, args.b, args.stride_b, product),
+          operand_of<POINTERS_B != 0>(args, args.b, args.stride_b / kPerElementB, product),  //@ schedule-b
           matrix_of<POINTERS_C != 0>(args.c, args.stride_c, product),
           reinterpret_cast<Sum*>(args.c) + (product * args.parts() + tile.split) * args.rows() * args.columns()};
 }

@@ -204,6 +204,8 @@ void state_reduce_work(LaunchStep& step, const Problem& problem, double elements
 
 void add_types(KernelSpec& kernel, const Problem& problem) {
   kernel.defines.emplace("ELEMENT", static_cast<int>(problem.a.type));
+  if (problem.b.type != problem.a.type)
+    kernel.defines.emplace("ELEMENT_B", static_cast<int>(problem.b.type));
   kernel.defines.emplace("RESULT", static_cast<int>(problem.c.type));
   kernel.defines.emplace("SUM", static_cast<int>(problem.accumulator));
   kernel.defines.emplace("BATCHED", is_batched(problem));
@@ -336,7 +338,8 @@ MultiplyPlan::MultiplyPlan(const Problem& problem, MultiplyShape shape)
                             ? add_workspace(problem_.batch * problem_.m * problem_.n *
                                             bytes_of(epilogue_arithmetic(problem_.c.type)))
                             : 0);
-  if (shape_.splits == 1) add_epilogue(multiply_);
+  // Scales belong to the products, not to what becomes of their sums.
+  if (shape_.splits == 1 || has_scales(problem_)) add_epilogue(multiply_);
 }
 
 /// The fields of TileOrder in parts/arguments.cuh, from tiles_m on.

@@ -90,7 +90,8 @@ std::string scales_of(const EpilogueForm& epilogue) {
         operand.type ? std::to_string(static_cast<int>(*operand.type)) : "kPointwiseType";
     (is_a ? of_a : of_b) = "ScaleOperand<" + std::to_string(slot) + ", " +
                            std::to_string(operand.over == EpilogueOver::tiles ? kScaledSteps : 1) +
-                           ", " + (operand.k_first ? "true, " : "false, ") + type + ", " +
+                           ", " + std::to_string(operand.steps) + ", " +
+                           (operand.k_first ? "true, " : "false, ") + type + ", " +
                            (is_a ? "true" : "false") + ">";
   }
   return "#define SCALES 1\ntypedef " + of_a + " ScaleOfA;\ntypedef " + of_b + " ScaleOfB;\n";

@@ -1,4 +1,4 @@
-// The types of a product: ELEMENT (of A and B), RESULT (of C) and SUM (of the accumulator) are macros with DType's
+// The types of a product: ELEMENT (of A), ELEMENT_B (of B; A's), RESULT (of C) and SUM (of the accumulator) are macros with DType's
 // numbers (tilewise/dtype.hpp). The default is f32.
 //
 // Stored is the type in memory: 16- and 8-bit floats are integers. Wide is the type of arithmetic and of the
@@ -15,9 +15,13 @@
 #define TYPE_I32 5
 #define TYPE_E4M3 6
 #define TYPE_E5M2 7
+#define TYPE_I4 8
 
 #ifndef ELEMENT
 #define ELEMENT TYPE_F32
+#endif
+#ifndef ELEMENT_B
+#define ELEMENT_B ELEMENT
 #endif
 #ifndef RESULT
 #define RESULT TYPE_F32
@@ -168,11 +172,30 @@ struct Number<TYPE_E5M2> {
   TILEWISE_FP8("e5m2", 5, 2, true)
 };
 
+// Two in a byte; nothing is computed in one of them.
+template <>
+struct Number<TYPE_I4> {
+  typedef unsigned char Stored;
+  typedef int Wide;
+  // nth: 0 the low bits, 1 the high ones.
+  static DEVICE_MEMBER Wide widen(Stored both, int nth) { return ((both >> 4 * nth & 15) ^ 8) - 8; }  //@ types-nibble
+};
+
 typedef Number<ELEMENT>::Stored Element;
+typedef Number<ELEMENT_B>::Stored ElementB;
 typedef Number<RESULT>::Stored Result;
 typedef Number<SUM>::Stored Sum;
 
 DEVICE Sum widen(Element value) { return Number<ELEMENT>::widen(value); }
+// Elements of B in an ElementB, and the nth element from `b` on.
+constexpr int kPerElementB = ELEMENT_B == TYPE_I4 ? 2 : 1;
+DEVICE Sum nth_of_b(const ElementB* b, Int64 nth) {
+#if ELEMENT_B == TYPE_I4
+  return Sum(Number<TYPE_I4>::widen(b[nth / 2], int(nth % 2)));
+#else
+  return Sum(Number<ELEMENT_B>::widen(b[nth]));
+#endif
+}
 
 // Arithmetic of sums; multiply_add of floats is in dialect.cuh.
 DEVICE double multiply_add(double x, double y, double sum) {

@@ -23,7 +23,7 @@ Problem problem_of(const ProductKind& kind, Layout layout, const Size& size,
   set_layout(problem, layout);
   problem.m = size.m, problem.n = size.n, problem.k = size.k;
   problem.batch = batch;
-  set_types(problem, kind.a, kind.c, kind.math);
+  set_types(problem, kind);
   return problem;
 }
 

@@ -71,7 +71,7 @@ std::vector<Problem> problems_for(const KernelTemplate& kernel, const DeviceInfo
   std::vector<Problem> problems;
   for (const ProductKind& kind : product_kinds())
     for (const int alignment : {16, 8, 4, 2, 1}) {
-      if (alignment < bytes_of(kind.a)) continue;
+      if (alignment < std::max(bytes_of(kind.a), bytes_of(kind.b))) continue;
       for (const std::int64_t batch : {1, 3})
         for (const Layout layout : test::kLayouts)
           for (const Problem& problem :
@@ -147,6 +147,7 @@ std::vector<Case> only_cases(const Options& options, const DeviceInfo& device) {
     if (rows_begin_anywhere(problem)) problem.a.alignment = bytes_of(problem.a.type);
     if (!options.epilogue.empty()) set_epilogue(problem, Epilogue(options.epilogue));
     if (!options.order.empty()) problem.order = interned(parse_sum_order(options.order));
+    if (!kernel.supports(problem, device)) set_alignment(problem, {16, 16, 16});
     Configuration configuration = kernel.default_configuration(problem, device);
     for (const auto& [parameter, value] : given.values()) configuration.set(parameter, value);
     std::string why = rejection(kernel, problem, configuration, device);
@@ -186,7 +187,7 @@ void bad_usage(const std::string& what) {
          "  --template NAME        only its share of the cases\n"
          "  --cases N              cases in all, or of the one template\n"
          "  --only CANDIDATE       'tiled 16x16 ...' or 'tiled {\"TILE\":8}'\n"
-         "  --layout nn|nt|tn|tt, --types A C MATH, --batch N, --grouped 'rows even',\n"
+         "  --layout nn|nt|tn|tt, --types A|AxB C MATH, --batch N, --grouped 'rows even',\n"
          "  --order tensor16+parts128   of --only\n"
          "  --epilogue TEXT        of every case; else some have one\n"
          "  --device host:sm_90a|gpu, --seed N, --jobs N, --longest SECONDS\n"
@@ -227,8 +228,12 @@ Options parse_options(int argc, char** argv) {
     else if (name == "--only")
       options.only = value();
     else if (name == "--types") {
-      const DType operand = parse_dtype(value()), c = parse_dtype(value());
-      options.kind = find_product_kind(operand, c, parse_math_mode(value()));
+      const std::string operands = value();
+      const std::size_t end_of_a = operands.find('x');
+      const DType a = parse_dtype(operands.substr(0, end_of_a));
+      const DType b = end_of_a == operands.npos ? a : parse_dtype(operands.substr(end_of_a + 1));
+      const DType c = parse_dtype(value());
+      options.kind = find_product_kind(a, b, c, parse_math_mode(value()));
       if (!options.kind) bad_usage("--types: no such kind of product");
     } else if (name == "--batch")
       options.batch = static_cast<std::int64_t>(number(value()));
@@ -270,9 +275,13 @@ static std::optional<Problem> with_scales(const Case& one, const DeviceInfo& dev
   constexpr const char* kTexts[] = {"acc(a[i,k/128] * b[j/128,k/128])",
                                     "relu(acc(b[k/128,j] * a:bf16[k/128,i])) + c[j]",
                                     "acc(a[k/128,i] * b[k/128,j/128])", "acc(b[j,k/128])"};
+  constexpr const char* kOfNarrow[] = {"acc(b[k/128,j])", "relu(acc(b:bf16[j,k/32])) + c[j]",
+                                       "acc(b:f16[k/64,j])", "acc(b[j,k/512])"};
   Problem problem = one.typical;
-  if (!is_fp8(problem.a.type) || problem.order || nth % 2 == 0) return std::nullopt;
-  set_epilogue(problem, Epilogue(kTexts[nth / 2 % std::size(kTexts)]));
+  const bool narrow = problem.a.type != problem.b.type;
+  if (!(is_fp8(problem.a.type) || narrow) || problem.order || nth % 2 == 0) return std::nullopt;
+  set_epilogue(problem, Epilogue(narrow ? kOfNarrow[nth / 2 % std::size(kOfNarrow)]
+                                        : kTexts[nth / 2 % std::size(kTexts)]));
   const KernelTemplate& kernel = find_template(one.candidate.kernel_template);
   if (!is_valid(kernel, problem, one.candidate.configuration, device)) return std::nullopt;
   return problem;

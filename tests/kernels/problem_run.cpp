@@ -80,8 +80,7 @@ class Operands::PoisonedGaps {
   void each_gap(const Do& act) const {
     const std::int64_t matrices = matrix_.stride > 0 ? batch_ : 1;
     for (std::int64_t i = 0; i + 1 < matrices * matrix_.rows; ++i) {
-      const std::int64_t from =
-          matrix_.byte_of(i / matrix_.rows, i % matrix_.rows, matrix_.columns);
+      const std::int64_t from = matrix_.end_of(i / matrix_.rows, i % matrix_.rows);
       const std::int64_t next = i + 1;
       const std::int64_t to = matrix_.byte_of(next / matrix_.rows, next % matrix_.rows, 0);
       act(data_ + from, static_cast<std::size_t>(to - from));
@@ -93,19 +92,35 @@ class Operands::PoisonedGaps {
   std::int64_t batch_;
 };
 
+double Operands::Matrix::number(std::int64_t batch, std::int64_t row, std::int64_t column) {
+  const std::byte* from = at(batch, row, column);
+  if (type != DType::i4) return test::decode(type, from);
+  const int bits = std::to_integer<int>(*from) >> (index_of(batch, row, column) % 2 * 4) & 15;
+  return bits < 8 ? bits : bits - 16;
+}
+
+void Operands::Matrix::set(std::int64_t batch, std::int64_t row, std::int64_t column,
+                           double value) {
+  std::byte* to = at(batch, row, column);
+  if (type != DType::i4) return test::encode(type, value, to);
+  const auto shift = static_cast<int>(index_of(batch, row, column) % 2 * 4);
+  const int bits = static_cast<int>(value) & 15;
+  *to = (*to & std::byte(0xf0 >> shift)) | std::byte(bits << shift);
+}
+
 Operands::Matrix Operands::make(DType type, std::int64_t rows, std::int64_t columns, int alignment,
                                 std::byte between, std::int64_t matrices) const {
   Matrix m;
   m.type = type, m.rows = rows, m.columns = columns, m.matrices = matrices;
-  const std::int64_t unit = std::max(1, alignment / bytes_of(type));
+  const std::int64_t unit =
+      std::max(1, alignment / bytes_of(type)) * (8 * bytes_of(type) / bits_of(type));
   // With padding, the length is an odd number of units, so the alignment is not better than
   // promised.
   m.ld = (columns + unit - 1) / unit * unit + round_.padding * unit;
   m.stride = matrices > 1 ? rows * m.ld + round_.padding * unit : 0;
   m.offset = alignment < 16 ? unit : 0;
   const bool empty = rows == 0 || columns == 0;
-  m.data.assign(static_cast<std::size_t>(m.byte_of(matrices - 1, empty ? 0 : rows - 1, columns)),
-                between);
+  m.data.assign(static_cast<std::size_t>(m.end_of(matrices - 1, empty ? 0 : rows - 1)), between);
   return m;
 }
 
@@ -113,7 +128,7 @@ void Operands::fill(Matrix& m, std::uint64_t seed) const {
   std::mt19937_64 generator(seed);
   for (std::int64_t i = 0; i < m.matrices * m.rows; ++i)
     for (std::int64_t c = 0; c < m.columns; ++c)
-      test::encode(m.type, static_cast<int>(generator() % 7) - 3, m.at(i / m.rows, i % m.rows, c));
+      m.set(i / m.rows, i % m.rows, c, static_cast<int>(generator() % 7) - 3);
 }
 
 /// Numbers of 1 to 4 with 12 fraction bits.
@@ -267,8 +282,8 @@ void Operands::tag() {
   const auto fill_with = [&](Matrix& m, bool along_rows) {
     for (std::int64_t i = 0; i < m.matrices * m.rows; ++i)
       for (std::int64_t c = 0; c < m.columns; ++c)
-        test::encode(m.type, static_cast<double>(1 + (along_rows ? i % m.rows : c) % kTags),
-                     m.at(i / m.rows, i % m.rows, c));
+        m.set(i / m.rows, i % m.rows, c,
+              static_cast<double>(1 + (along_rows ? i % m.rows : c) % kTags));
   };
   // Whether k is the index of the stored row.
   const bool a_by_k = problem_.a.transposed, b_by_k = !problem_.b.transposed;
@@ -281,7 +296,7 @@ std::vector<double> Operands::as_numbers(Matrix& m, std::int64_t batch, bool tra
   std::vector<double> numbers;
   for (std::int64_t i = 0; i < (transpose ? m.columns : m.rows); ++i)
     for (std::int64_t j = 0; j < (transpose ? m.rows : m.columns); ++j)
-      numbers.push_back(test::decode(m.type, m.at(batch, transpose ? j : i, transpose ? i : j)));
+      numbers.push_back(m.number(batch, transpose ? j : i, transpose ? i : j));
   if (round_.values == Values::fractions_a || round_.values == Values::fractions_b)
     std::transform(numbers.begin(), numbers.end(), numbers.begin(), rounded_to_tf32);
   return numbers;
@@ -294,8 +309,10 @@ void Operands::add_operands(std::uint64_t seed) {
     const EpilogueShape shape = shape_of(slot, problem_);
     const bool read = slot.use == EpilogueUse::read, matrix = slot.over == EpilogueOver::elements;
     // Kernels may read aligned matrices in another way.
-    const int alignment =
-        matrix && round_.values == Values::whole ? problem_.c.alignment : bytes_of(type);
+    const int aligned = is_scale(slot.over) ? 16 : problem_.c.alignment;
+    const int alignment = (matrix || is_scale(slot.over)) && round_.values == Values::whole
+                              ? aligned
+                              : bytes_of(type);
     const std::int64_t matrices =
         read && round_.same_b ? 1 : (is_of_rows(slot.over) ? matrices_c(problem_) : problem_.batch);
     Matrix& made = operands_.emplace_back(
@@ -332,7 +349,7 @@ double Operands::scale_of(std::int64_t batch, std::int64_t i, std::int64_t j, st
     const std::int64_t place = form.over == EpilogueOver::row_blocks      ? i
                                : form.over == EpilogueOver::column_blocks ? j
                                                                           : j / kScaledSteps;
-    const std::int64_t block = k / kScaledSteps;
+    const std::int64_t block = k / form.steps;
     scale *= test::decode(
         operands_[slot].type,
         operands_[slot].at(batch, form.k_first ? block : place, form.k_first ? place : block));

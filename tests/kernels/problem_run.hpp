@@ -77,12 +77,22 @@ class Operands {
     std::int64_t rows = 0, columns = 0, matrices = 1, ld = 0, stride = 0, offset = 0;
     std::vector<std::byte> data;
     std::int64_t bytes() const { return static_cast<std::int64_t>(data.size()); }
+    std::int64_t index_of(std::int64_t batch, std::int64_t row, std::int64_t column) const {
+      return offset + batch * stride + row * ld + column;
+    }
+    /// The byte in which an element begins.
     std::int64_t byte_of(std::int64_t batch, std::int64_t row, std::int64_t column) const {
-      return (offset + batch * stride + row * ld + column) * bytes_of(type);
+      return index_of(batch, row, column) * bits_of(type) / 8;
+    }
+    /// The byte behind a row's elements.
+    std::int64_t end_of(std::int64_t batch, std::int64_t row) const {
+      return bytes_of(type, index_of(batch, row, columns));
     }
     std::byte* at(std::int64_t batch, std::int64_t row, std::int64_t column) {
       return data.data() + byte_of(batch, row, column);
     }
+    double number(std::int64_t batch, std::int64_t row, std::int64_t column);
+    void set(std::int64_t batch, std::int64_t row, std::int64_t column, double value);
   };
   struct OnDevice {
     DeviceBuffer a, b, c;

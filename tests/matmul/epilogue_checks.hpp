@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/matmul/served_checks.hpp"
+#include "tests/support/problems.hpp"
 #include "tilewise/number.hpp"
 #include "vocabulary/epilogue.hpp"
 #include "vocabulary/problem.hpp"
@@ -184,7 +185,7 @@ class EpiloguesServed : public Served {
       const std::int64_t place = of.over == EpilogueOver::row_blocks      ? i
                                  : of.over == EpilogueOver::column_blocks ? j
                                                                           : j / kScaledSteps;
-      const std::int64_t block = k / kScaledSteps;
+      const std::int64_t block = k / of.steps;
       scale *= operands[slot].at(product, of.k_first ? block : place, of.k_first ? place : block);
     }
     return scale;
@@ -199,16 +200,17 @@ class EpiloguesServed : public Served {
   void check_every_kind(int every = 1) {
     Matmul matmul(options);
     int turn = 0;
-    for (const ProductKind& kind : product_kinds()) {
-      if (is_unsupported(matmul, typed_problem(Layout::nn, 8, 8, 8, kind.a, kind.c, kind.math)))
+    for (const ProductKind& kind : test::whole_byte_kinds()) {
+      if (is_unsupported(matmul,
+                         typed_problem(Layout::nn, 8, 8, 8, kind.a, kind.b, kind.c, kind.math)))
         continue;
       for (const char* text : kTexts) {
         if (++turn % every != 0) continue;
         const Layout layout = kLayouts[turn / every % 4];
         const std::int64_t k = kind.c == kind.a && bytes_of(kind.c) == 1 ? 2 : 5 + turn % 20;
         check(matmul,
-              typed_problem(layout, 1 + turn % 40, 1 + turn * 7 % 50, k, kind.a, kind.c, kind.math,
-                            turn % 3 == 0 ? 2 : 1),
+              typed_problem(layout, 1 + turn % 40, 1 + turn * 7 % 50, k, kind.a, kind.b, kind.c,
+                            kind.math, turn % 3 == 0 ? 2 : 1),
               text);
         if (HasFatalFailure()) return;
       }

@@ -13,6 +13,7 @@
 
 #include "templates/space/search_space.hpp"
 #include "tests/matmul/served_checks.hpp"
+#include "tests/support/problems.hpp"
 #include "tilewise/number.hpp"
 #include "vocabulary/problem.hpp"
 
@@ -36,7 +37,7 @@ struct GroupedTest : Served {
 
   static Problem problem_of(const ProductKind& kind, Layout layout, Grouping grouping,
                             std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t groups) {
-    Problem problem = typed_problem(layout, m, n, k, kind.a, kind.c, kind.math, groups);
+    Problem problem = typed_problem(layout, m, n, k, kind.a, kind.b, kind.c, kind.math, groups);
     problem.grouping = grouping;
     set_alignment(problem, natural_alignment(problem));
     return problem;
@@ -186,7 +187,7 @@ struct GroupedTest : Served {
   void check_every_kind(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t groups) {
     Matmul matmul(options);
     int nth = 0, checked = 0;
-    for (const ProductKind& kind : product_kinds()) {
+    for (const ProductKind& kind : test::whole_byte_kinds()) {
       const bool has_kind =
           !is_unsupported(matmul, test::with_kind(test::make_problem(Layout::nn, m, n, k), kind));
       for (const Grouping grouping : {Grouping::rows, Grouping::counts, Grouping::depth}) {

@@ -61,7 +61,7 @@ struct HostStreamGpu : test::Served {
 Problem problem_of_kind(std::size_t number) {
   const ProductKind& kind = product_kinds()[number];
   const auto turn = static_cast<std::int64_t>(number) + 1;
-  return typed_problem(test::kLayouts[turn % 4], 601, 770, 2065, kind.a, kind.c, kind.math,
+  return typed_problem(test::kLayouts[turn % 4], 601, 770, 2065, kind.a, kind.b, kind.c, kind.math,
                        turn % 3 == 0 ? 3 : 1);
 }
 
@@ -71,6 +71,7 @@ struct HostStreamOfKindGpu : HostStreamGpu, testing::WithParamInterface<std::siz
 TEST_P(HostStreamOfKindGpu, ByTilesAndInPartsOfK) {
   Matmul tiles = limited(12 * kMiB), parts = limited(3 * kMiB);
   const Problem problem = problem_of_kind(GetParam());
+  if (problem.a.type != problem.b.type) GTEST_SKIP() << "not on host pointers";
   if (problem.math != MathMode::strict && is_unsupported(tiles, problem))
     GTEST_SKIP() << "not a product of " << device->info().name;
   const auto extra = static_cast<std::int64_t>((GetParam() + 1) % 3);
@@ -85,6 +86,7 @@ TEST_F(HostStreamGpu, SomeKindsAreSplitInK) {
   int sums = 0;
   for (std::size_t kind = 0; kind < product_kinds().size(); ++kind) {
     const Problem problem = problem_of_kind(kind);
+    if (problem.a.type != problem.b.type) continue;
     if (problem.math != MathMode::strict && is_unsupported(parts, problem)) continue;
     sums += parts.host_split(problem).tile_k < problem.k;
   }

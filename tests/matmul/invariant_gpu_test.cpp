@@ -35,9 +35,13 @@ constexpr MathMode kStrict = MathMode::strict;
 
 TEST_F(InvariantGpu, RowsOfEveryKindAreEqual) {
   bool transposed = false;
+  int kinds = 0;
   for (const ProductKind& kind : product_kinds())
-    check(192, 520, kind.a, kind.c, kind.math, transposed = !transposed);
-  EXPECT_GE(checked_, device->info().target.major == 9 ? int(product_kinds().size()) : 3);
+    if (kind.a == kind.b) {
+      check(192, 520, kind.a, kind.c, kind.math, transposed = !transposed);
+      ++kinds;
+    }
+  EXPECT_GE(checked_, device->info().target.major == 9 ? kinds : 3);
 }
 TEST_F(InvariantGpu, RowsOfOddSizesAreEqual) {
   for (const DType type : {DType::bf16, DType::f16, DType::f32})

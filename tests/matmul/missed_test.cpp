@@ -56,9 +56,9 @@ TEST_F(Missed, IsWrittenOnceAndNotWhereItWasTuned) {
          {problem_of(64, 64, 64), problem_of(60, 64, 64), problem_of(8, 16, 33, Layout::nt)})
       serve(multiply, problem);
   multiply.prepare(problem_of(61, 64, 64));
-  EXPECT_THAT(lines(), ElementsAre(missed_heading(), "nn,60,64,64,f32,f32,strict,1,16/16/16,,,,",
-                                   "nt,8,16,33,f32,f32,strict,1,4/4/16,,,,",
-                                   "nn,61,64,64,f32,f32,strict,1,16/16/16,,,,"));
+  EXPECT_THAT(lines(), ElementsAre(missed_heading(), "nn,60,64,64,f32,f32,strict,1,16/16/16,,,,,",
+                                   "nt,8,16,33,f32,f32,strict,1,4/4/16,,,,,",
+                                   "nn,61,64,64,f32,f32,strict,1,16/16/16,,,,,"));
   EXPECT_THAT(warnings, IsEmpty());
 }
 
@@ -144,7 +144,7 @@ TEST_F(Missed, EpiloguesAreQuoted) {
   set_epilogue(problem, Epilogue("acc + x[i,j]"));
   EXPECT_EQ(MissedProblems(file).add(problem), "");
   EXPECT_THAT(lines(), ElementsAre(missed_heading(),
-                                   "nn,8,8,8,f32,f32,strict,1,16/16/16,\"(p0[i,j]+acc)\",,,"));
+                                   "nn,8,8,8,f32,f32,strict,1,16/16/16,\"(p0[i,j]+acc)\",,,,"));
 }
 
 TEST_F(Missed, OrdersAreWritten) {
@@ -152,7 +152,7 @@ TEST_F(Missed, OrdersAreWritten) {
   set_order(problem, "fused+parts512");
   EXPECT_EQ(MissedProblems(file).add(problem), "");
   EXPECT_THAT(lines(), ElementsAre(missed_heading(),
-                                   "nn,8,8,8,f32,f32,strict,1,16/16/16,,fused+parts512,,"));
+                                   "nn,8,8,8,f32,f32,strict,1,16/16/16,,fused+parts512,,,"));
 }
 
 TEST_F(Missed, GroupsAreWritten) {
@@ -162,7 +162,15 @@ TEST_F(Missed, GroupsAreWritten) {
   problem.distribution = Distribution::zipf;
   EXPECT_EQ(MissedProblems(file).add(problem), "");
   EXPECT_THAT(lines(),
-              ElementsAre(missed_heading(), "nn,8,8,8,f32,f32,strict,5,16/16/16,,,rows,zipf"));
+              ElementsAre(missed_heading(), "nn,8,8,8,f32,f32,strict,5,16/16/16,,,rows,zipf,"));
+}
+
+TEST_F(Missed, ATypeOfBIsWritten) {
+  Problem problem = problem_of(8, 8, 8);
+  set_types(problem, DType::bf16, DType::i4, DType::bf16, MathMode::strict);
+  EXPECT_EQ(MissedProblems(file).add(problem), "");
+  EXPECT_THAT(lines(),
+              ElementsAre(missed_heading(), "nn,8,8,8,bf16,bf16,strict,1,16/16/16,,,,,i4"));
 }
 
 // A list of a version without orders, or without epilogues, goes on as it began.

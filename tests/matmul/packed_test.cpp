@@ -350,9 +350,9 @@ TEST(PackedParts, AreNamedByTheirBeginning) {
   const DeviceInfo device = nominal_device(parse_target("sm_90a"));
   std::map<std::string, int> parts;
   std::size_t kinds = 0;
-  for (const ProductKind& kind : product_kinds()) {
+  for (const ProductKind& kind : test::whole_byte_kinds()) {
     Problem problem = test::make_problem(test::kLayouts[kinds++ % 4], 320, 384, 272, 4);
-    set_types(problem, kind.a, kind.c, kind.math);
+    set_types(problem, kind);
     problem.batch = kinds % 3 == 0 ? 2 : 1;
     for (const KernelTemplate& kernel : catalog()) {
       if (!kernel.supports(problem, device)) continue;

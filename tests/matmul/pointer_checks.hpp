@@ -8,6 +8,7 @@
 
 #include "matmul/request.hpp"
 #include "tests/matmul/served_checks.hpp"
+#include "tests/support/problems.hpp"
 
 namespace tilewise::test {
 
@@ -54,9 +55,10 @@ class BatchesServed : public Served {
   void check_every_kind_by_pointers(int batch) {
     Matmul matmul(options);
     int kinds = 0;
-    for (const ProductKind& kind : product_kinds()) {
+    for (const ProductKind& kind : test::whole_byte_kinds()) {
       const Layout layout = kLayouts[kinds++ % 4];
-      const Problem problem = typed_problem(layout, 19, 23, 40, kind.a, kind.c, kind.math, batch);
+      const Problem problem =
+          typed_problem(layout, 19, 23, 40, kind.a, kind.b, kind.c, kind.math, batch);
       if (is_unsupported(matmul, problem)) continue;
       check_by_pointers(matmul, problem, kinds % 3);
     }
@@ -114,8 +116,9 @@ class BatchesServed : public Served {
 
   /// Checks every kind with a shared B, with the rows below each other.
   void check_folded(const ProductKind& kind, Layout layout) {
+    if (bits_of(kind.b) < 8) return;  // `Job` has elements of whole bytes
     Matmul matmul(options);
-    const Problem problem = typed_problem(layout, 6, 5, 16, kind.a, kind.c, kind.math, 7);
+    const Problem problem = typed_problem(layout, 6, 5, 16, kind.a, kind.b, kind.c, kind.math, 7);
     if (is_unsupported(matmul, problem)) return;
     for (const std::int64_t m : {std::int64_t{6}, std::int64_t{1}}) {
       Problem rows = problem;

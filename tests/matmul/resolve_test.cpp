@@ -203,7 +203,7 @@ TEST(Resolver, RecordsOfOtherTypesAndModesSayNothing) {
   std::vector<Winner> winners;
   for (const ProductKind& kind : product_kinds()) {
     Problem problem = f32;
-    set_types(problem, kind.a, kind.c, kind.math);
+    set_types(problem, kind);
     if (kind.math == MathMode::strict)
       winners.push_back(
           winner(std::int64_t(winners.size()) + 1, problem, candidate(problem, "naive")));
@@ -229,7 +229,7 @@ TEST(Resolver, TensorCoresComeFirstWhereTheyAreAndCanDoIt) {
     const DeviceInfo info = nominal_device(target);
     for (const ProductKind& kind : product_kinds()) {
       Problem problem = problem_of(512, 512, 512);
-      set_types(problem, kind.a, kind.c, kind.math);
+      set_types(problem, kind);
       set_alignment(problem, {1, 1, 1});
       std::vector<std::string> able;
       for (const KernelTemplate& kernel : catalog())

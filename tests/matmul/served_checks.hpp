@@ -141,7 +141,7 @@ class Served : public testing::Test {
   /// infinity the elements that it contributes to, and no others. (f32x3 has its own check.)
   void check_nan_and_infinity(const ProductKind& kind, Layout layout, const char* name = "mma") {
     if (is_integer(kind.a) || kind.math == MathMode::f32x3) return;
-    const Problem problem = typed_problem(layout, 37, 33, 40, kind.a, kind.c, kind.math);
+    const Problem problem = typed_problem(layout, 37, 33, 40, kind.a, kind.b, kind.c, kind.math);
     const KernelTemplate& kernel = find_template(name);
     if (!kernel.supports(problem, device->info())) return;
     const Candidate candidate{name, kernel.default_configuration(problem, device->info())};

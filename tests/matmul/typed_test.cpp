@@ -73,7 +73,7 @@ TEST_F(TypedTest, EveryElementTypeReachesItsKernel) {
 TEST_F(TypedTest, EveryKindOfTheTableIsServedOrSaidToBeUnsupported) {
   Matmul product = make_matmul(std::move(parts));
   for (const ProductKind& kind : product_kinds()) {
-    const Problem problem = typed_problem(Layout::tn, 4, 4, 4, kind.a, kind.c, kind.math);
+    const Problem problem = typed_problem(Layout::tn, 4, 4, 4, kind.a, kind.b, kind.c, kind.math);
     Call call;
     call.a = at<char>(0), call.b = at<char>(1024), call.c = at<char>(2048);
     call.lda = call.ldb = call.ldc = 4;
@@ -108,8 +108,8 @@ TEST_F(TypedTest, TypesThatDoNotGoTogetherAreRefusedWithThoseThatDo) {
               AllOf(HasSubstr("mode tf32"), HasSubstr("f32 to f32 tf32")));
   Problem mixed = problem_of(4, 4, 4);
   mixed.b.type = DType::f16;
-  EXPECT_THAT(words([&] { product(mixed, Call{}); }), HasSubstr("not with B of f16"));
-  EXPECT_THAT(words([&] { product.prepare(mixed); }), HasSubstr("not with B of f16"));
+  EXPECT_THAT(words([&] { product(mixed, Call{}); }), HasSubstr("no product of f32 x f16"));
+  EXPECT_THAT(words([&] { product.prepare(mixed); }), HasSubstr("no product of f32 x f16"));
   Problem sums = problem_of(4, 4, 4);
   sums.accumulator = DType::f64;
   EXPECT_THAT(words([&] { product.explain(sums); }), HasSubstr("sums in f32"));

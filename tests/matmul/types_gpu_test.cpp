@@ -1,5 +1,6 @@
 // Every kind of product on the GPU, through the entry points, and packed operands.
 #include "tests/matmul/served_checks.hpp"
+#include "tests/support/problems.hpp"
 #include "vocabulary/problem.hpp"
 
 namespace tilewise::types_gpu_test {
@@ -13,25 +14,25 @@ TEST_F(TypesGpu, EveryKindInTurnAlignedAndNotBatchedOrNot) {
   Matmul matmul(options);
   const Size sizes[] = {{9, 7, 13}, {130, 70, 67}, {64, 128, 96}};
   std::size_t turn = 0;
-  for (const ProductKind& kind : product_kinds())
+  for (const ProductKind& kind : test::whole_byte_kinds())
     for (int again = 0; again < 2; ++again, ++turn) {
       const Size& size = sizes[turn % 3];
       const Problem problem =
           typed_problem(test::kLayouts[(turn / 2 + turn) % 4], size.m, size.n, size.k, kind.a,
-                        kind.c, kind.math, std::int64_t(1 + turn % 2));
+                        kind.b, kind.c, kind.math, std::int64_t(1 + turn % 2));
       if (kind.math != MathMode::strict && is_unsupported(matmul, problem)) continue;
       for (const std::int64_t extra : {0, 3}) check_product(matmul, problem, extra);
     }
 }
 
 TEST_F(TypesGpu, NanAndInfinityStayWhereTheyBelong) {
-  for (const ProductKind& kind : product_kinds())
+  for (const ProductKind& kind : test::whole_byte_kinds())
     for (const Layout layout : test::kLayouts) check_nan_and_infinity(kind, layout);
 }
 
 TEST_F(TypesGpu, NanAndInfinityByWgmma) {
   std::size_t turn = 0;
-  for (const ProductKind& kind : product_kinds())
+  for (const ProductKind& kind : test::whole_byte_kinds())
     check_nan_and_infinity(kind, test::kLayouts[turn++ % 4], "wgmma");
 }
 

@@ -1,5 +1,6 @@
 // Every kind of product on the CPU executor, through the entry points.
 #include "tests/matmul/served_checks.hpp"
+#include "tests/support/problems.hpp"
 
 namespace tilewise::types_host_test {
 namespace {
@@ -11,10 +12,10 @@ struct TypesOnTheCpu : test::Served {
 TEST_F(TypesOnTheCpu, EveryKindInTurnBatchedOrNot) {
   Matmul matmul(options);
   int kinds = 0;
-  for (const ProductKind& kind : product_kinds()) {
+  for (const ProductKind& kind : test::whole_byte_kinds()) {
     const Layout layout = test::kLayouts[kinds++ % 4];
     const Problem problem =
-        typed_problem(layout, 9, 7, 13, kind.a, kind.c, kind.math, kinds % 2 ? 3 : 1);
+        typed_problem(layout, 9, 7, 13, kind.a, kind.b, kind.c, kind.math, kinds % 2 ? 3 : 1);
     if (kind.math != MathMode::strict && is_unsupported(matmul, problem)) continue;
     check_product(matmul, problem, kinds % 3);
   }
@@ -46,11 +47,12 @@ TEST_F(TypesOnTheCpu, TypedPointersNeedNoProblem) {
 // BLAS: with k = 0 the result is beta C, of any type, mode, layout and alignment.
 TEST_F(TypesOnTheCpu, WithoutASumEveryKindGivesBetaC) {
   Matmul matmul(options);
-  for (const ProductKind& kind : product_kinds())
+  for (const ProductKind& kind : test::whole_byte_kinds())
     for (const Layout layout : test::kLayouts)
       for (const std::int64_t size : {1, 5, 8, 64}) {
         if (kind.a != DType::f32 && (layout != Layout::nn || size != 5)) continue;
-        const Problem problem = typed_problem(layout, size, size, 0, kind.a, kind.c, kind.math);
+        const Problem problem =
+            typed_problem(layout, size, size, 0, kind.a, kind.b, kind.c, kind.math);
         std::vector<std::byte> c(static_cast<std::size_t>(size * size * bytes_of(kind.c) + 16));
         for (const int shift : {0, int(bytes_of(kind.c))}) {
           std::fill(c.begin(), c.end(), std::byte{0x77});
@@ -76,13 +78,13 @@ struct SpecialNumbersOnTheCpu : test::Served {
 
 TEST_F(SpecialNumbersOnTheCpu, NanAndInfinityStayWhereTheyBelong) {
   std::size_t turn = 0;
-  for (const ProductKind& kind : product_kinds())
+  for (const ProductKind& kind : test::whole_byte_kinds())
     check_nan_and_infinity(kind, test::kLayouts[turn++ % 4]);
 }
 
 TEST_F(SpecialNumbersOnTheCpu, ByWgmmaToo) {
   std::size_t turn = 0;
-  for (const ProductKind& kind : product_kinds())
+  for (const ProductKind& kind : test::whole_byte_kinds())
     check_nan_and_infinity(kind, test::kLayouts[turn++ % 4], "wgmma");
 }
 

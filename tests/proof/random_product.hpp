@@ -177,7 +177,7 @@ inline Product::Product(std::uint64_t seed, const std::string& forms) {
   Generator generator(seed * 0x9e3779b97f4a7c15U + 1);
   const Form form = drawn_form(generator, forms);
   set_layout(problem_, form.layout);
-  set_types(problem_, form.kind.a, form.kind.c, form.kind.math);
+  set_types(problem_, form.kind);
   draw_sizes(generator, form);
   const bool at = problem_.a.transposed, bt = problem_.b.transposed;
   a_.emplace(problem_.a.type, at ? problem_.k : problem_.m, at ? problem_.m : problem_.k);

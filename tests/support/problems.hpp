@@ -34,14 +34,23 @@ void set_small_emulated(Configuration& c) {
     c.set(name, value);
 }
 
+/// Those whose elements have whole bytes, as the memory of most tests has; those of i4 are checked
+/// by check_kernels, the judge's tests and narrow_host_test.cpp.
+inline std::vector<ProductKind> whole_byte_kinds() {
+  std::vector<ProductKind> kinds;
+  for (const ProductKind& kind : product_kinds())
+    if (bits_of(kind.b) >= 8) kinds.push_back(kind);
+  return kinds;
+}
+
 /// The problem with these types. Its alignments are at least one element.
 inline Problem with_kind(Problem problem, const ProductKind& kind) {
-  set_types(problem, kind.a, kind.c, kind.math);
+  set_types(problem, kind);
   const auto at_least = [](int& alignment, DType type) {
     alignment = std::max(alignment, bytes_of(type));
   };
   at_least(problem.a.alignment, kind.a);
-  at_least(problem.b.alignment, kind.a);
+  at_least(problem.b.alignment, kind.b);
   at_least(problem.c.alignment, kind.c);
   return problem;
 }

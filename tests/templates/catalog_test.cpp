@@ -177,7 +177,8 @@ TEST(Catalog, EveryValueOfEveryParameterIsReachable) {
     for (const Problem& problem :
          {make_problem(Layout::nn, 4096, 4096, 4096), make_problem(Layout::nt, 4095, 4095, 4095, 1),
           make_problem(Layout::tn, 128, 128, 65536), make_problem(Layout::tt, 1000, 1000, 1000),
-          make_problem(Layout::nt, 16, 4096, 16384), make_problem(Layout::tn, 8192, 16, 8192)})
+          make_problem(Layout::nt, 16, 4096, 16384), make_problem(Layout::tn, 8192, 16, 8192),
+          make_problem(Layout::nt, 500, 500, 500, 8), make_problem(Layout::nt, 200, 250, 500, 4)})
       problems.push_back(test::with_kind(problem, kind));
   struct Many {
     Layout layout;

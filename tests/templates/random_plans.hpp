@@ -39,9 +39,12 @@ inline const std::vector<Sample>& samples() {
     std::mt19937_64 generator(20261121);
     for (const Target& target : known_targets()) {
       const DeviceInfo device = nominal_device(target);
-      for (int i = 0; i < problems + 2; ++i) {
+      for (int i = 0; i < problems + 3; ++i) {
         Problem problem = test::random_typed_problem(generator, 5000);
-        if (i >= problems) {  // few kinds have this mode
+        if (i == problems + 2) {
+          problem = test::make_problem(Layout::nt, 70, 900, 1100);
+          set_types(problem, DType::f16, DType::i4, DType::f16, MathMode::strict);
+        } else if (i >= problems) {  // few kinds have this mode
           const DType type = i == problems ? DType::f64 : DType::f32;
           problem = test::make_problem(Layout::nn, 700, 900, 1100);
           set_types(problem, type, type, MathMode::emulated);

@@ -29,7 +29,10 @@ TEST(TypedData, ValuesAreWhatIsStored) {
     for (const DataSet set : data_sets(problem)) {
       for (const DataOf operand : {DataOf::a, DataOf::b, DataOf::c0}) {
         const TestData data(problem, set, operand, 5);
-        EXPECT_EQ(data.type(), operand == DataOf::c0 ? kind.c : kind.a);
+        EXPECT_EQ(data.type(), operand == DataOf::c0  ? kind.c
+                               : operand == DataOf::a ? kind.a
+                                                      : kind.b);
+        if (bits_of(data.type()) < 8) continue;
         const std::int64_t count = data.rows() * data.columns(), bytes = bytes_of(data.type());
         std::vector<std::byte> stored(static_cast<std::size_t>(count * bytes));
         data.fill_all(stored.data(), 3);
@@ -49,7 +52,7 @@ TEST(TypedData, ValuesAreWhatIsStored) {
 
 TEST(TypedData, BoundedIsRoundedToItsTypeInRangeAndNeverZero) {
   for (const ProductKind& kind : product_kinds()) {
-    if (is_integer(kind.a)) continue;
+    if (is_integer(kind.a) || is_integer(kind.b)) continue;
     const Problem problem = make_problem(kind, 150, 160, 170);
     for (const DataOf operand : {DataOf::a, DataOf::b, DataOf::c0}) {
       double squares = 0, count = 0;
@@ -101,7 +104,7 @@ TEST(TypedData, ExactIsOfIntegersThatTheirTypeHoldsAndWhoseSumsAreExact) {
       }
       if (k > 100) continue;
       for (const DataOf operand : {DataOf::a, DataOf::b, DataOf::c0}) {
-        const DType type = operand == DataOf::c0 ? kind.c : kind.a;
+        const DType type = operand == DataOf::c0 ? kind.c : operand == DataOf::a ? kind.a : kind.b;
         for (const double x : all_of(TestData(problem, DataSet::exact, operand, 1))) {
           double back = x;
           from_double(type, x, &back);

@@ -175,7 +175,7 @@ struct UploadedBatch {
 TEST(Staging, EveryTypeOfABatchLiesWhereItBelongsAndAnyChangedByteIsSeen) {
   for (const ProductKind& kind : product_kinds()) {
     Problem problem = make_problem(5, 7);
-    set_types(problem, kind.a, kind.c, kind.math);
+    set_types(problem, kind);
     problem.batch = 3;
     UploadedBatch on(problem, bytes_of(kind.c));
     std::vector<std::byte> expected(static_cast<std::size_t>(3 * 5 * 7 * bytes_of(kind.c)));

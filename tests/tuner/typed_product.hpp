@@ -22,20 +22,20 @@ inline Problem make_problem(const ProductKind& kind, std::int64_t m, std::int64_
   problem.n = n;
   problem.k = k;
   problem.batch = batch;
-  set_types(problem, kind.a, kind.c, kind.math);
+  set_types(problem, kind);
   return problem;
 }
 
 inline std::string name_of(const ProductKind& kind) {
-  return std::string(to_string(kind.a)) + "_" + std::string(to_string(kind.c)) + "_" +
-         std::string(to_string(kind.math));
+  return std::string(to_string(kind.a)) + "_" + std::string(to_string(kind.b)) + "_" +
+         std::string(to_string(kind.c)) + "_" + std::string(to_string(kind.math));
 }
 
 /// A whole operand as stored, tightly packed.
 inline std::vector<std::byte> stored(const Reference& reference, DataSet set, DataOf operand) {
   const TestData data = reference.data(set, operand);
   std::vector<std::byte> all(
-      static_cast<std::size_t>(data.rows() * data.columns() * bytes_of(data.type())));
+      static_cast<std::size_t>(data.rows() * bytes_of(data.type(), data.columns())));
   data.fill_all(all.data(), 0);
   return all;
 }
@@ -97,10 +97,12 @@ inline Result multiply(
   call.b = b.data();
   call.c = result.at(0, 0);
   call.lda = min_lda(problem);
-  call.ldb = min_ldb(problem);
+  // Rows begin at bytes.
+  const std::int64_t in_byte = bits_of(problem.b.type) < 8 ? 2 : 1;
+  call.ldb = (min_ldb(problem) + in_byte - 1) / in_byte * in_byte;
   call.ldc = result.ldc;
   call.stride_a = problem.m * problem.k;
-  call.stride_b = problem.n * problem.k;
+  call.stride_b = rows_b(problem) * call.ldb;
   call.stride_c = result.stride;
   call.alpha = scalars.alpha;
   call.beta = scalars.beta;

@@ -145,6 +145,7 @@ TEST(Numbers, RunsAreWhatSingleOnesAre) {
   }
   const auto count = static_cast<std::int64_t>(values.size());
   for (const DTypeInfo& info : dtypes()) {
+    if (info.bits < 8) continue;  // two in a byte, see below
     const auto bytes = static_cast<std::size_t>(bytes_of(info.type));
     std::vector<std::uint64_t> stored(values.size()), from_floats(values.size());
     std::vector<double> wide(values.size());
@@ -166,6 +167,21 @@ TEST(Numbers, RunsAreWhatSingleOnesAre) {
                             &float_one, bytes),
                 0);
     }
+  }
+}
+
+TEST(Numbers, TwoOfFourBitsAreInAByteTheFirstInTheLowBits) {
+  const std::vector<double> values = {-8, 7, -1, 0, 3, 1e9, -1e9, kNaN, 2.5};
+  std::vector<std::uint8_t> stored(5, 0xff);
+  narrow(DType::i4, values.data(), 9, stored.data());
+  EXPECT_EQ(stored, (std::vector<std::uint8_t>{0x78, 0x0f, 0x73, 0x08, 0x02}));
+  std::vector<double> wide(9);
+  widen(DType::i4, stored.data(), 9, wide.data());
+  EXPECT_EQ(wide, (std::vector<double>{-8, 7, -1, 0, 3, 7, -8, 0, 2}));
+  for (int code = 0; code < 256; ++code) {
+    const auto byte = static_cast<std::uint8_t>(code);
+    const int low = code & 15;
+    EXPECT_EQ(to_double(DType::i4, &byte), low < 8 ? low : low - 16);
   }
 }
 

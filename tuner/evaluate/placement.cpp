@@ -63,12 +63,38 @@ Placement tight_placement(std::int64_t rows, std::int64_t columns, std::int64_t 
   return placement;
 }
 
+namespace {
+template <class Place>
+Placement placement_of(const Place& place, std::int64_t rows, std::int64_t columns,
+                       const Operand& operand, std::int64_t batch) {
+  const int per_element = 8 * bytes_of(operand.type) / bits_of(operand.type);
+  Placement made = place(rows, ceil_div(columns, std::int64_t{per_element}), bytes_of(operand.type),
+                         operand.alignment, batch);
+  made.per_element = per_element;
+  return made;
+}
+}  // namespace
+
+Placement guarded_placement(std::int64_t rows, std::int64_t columns, const Operand& operand,
+                            std::int64_t batch) {
+  const auto place = [](auto... x) { return guarded_placement(x...); };
+  return placement_of(place, rows, columns, operand, batch);
+}
+
+Placement tight_placement(std::int64_t rows, std::int64_t columns, const Operand& operand,
+                          std::int64_t batch) {
+  const auto place = [](auto... x) { return tight_placement(x...); };
+  return placement_of(place, rows, columns, operand, batch);
+}
+
 Call call_on(const DeviceMatrix& a, const DeviceMatrix& b, const DeviceMatrix& c, Stream stream) {
   Call call;
+  const auto ld = [](const Placement& place) { return place.ld * place.per_element; };
+  const auto stride = [](const Placement& place) { return place.stride * place.per_element; };
   call.a = a.data(), call.b = b.data(), call.c = c.data();
-  call.lda = a.placement().ld, call.ldb = b.placement().ld, call.ldc = c.placement().ld;
-  call.stride_a = a.placement().stride, call.stride_b = b.placement().stride;
-  call.stride_c = c.placement().stride;
+  call.lda = ld(a.placement()), call.ldb = ld(b.placement()), call.ldc = ld(c.placement());
+  call.stride_a = stride(a.placement()), call.stride_b = stride(b.placement());
+  call.stride_c = stride(c.placement());
   call.stream = stream;
   return call;
 }

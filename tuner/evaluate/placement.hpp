@@ -25,6 +25,7 @@ struct Placement {
   std::int64_t ld = 0, stride = 0;  ///< elements
   std::int64_t before = 0;          ///< bytes
   std::int64_t bytes = 0;           ///< the whole allocation
+  int per_element = 1;              ///< numbers in an element: of i4 an element is a byte of two
   std::int64_t row_bytes() const { return ld * element_bytes; }
   std::int64_t all_rows() const { return rows * batch; }
   /// Bytes from the first row to `row`; for all_rows(): to the end of the last matrix.
@@ -48,14 +49,10 @@ Placement tight_placement(std::int64_t rows, std::int64_t columns, std::int64_t 
                           int alignment, std::int64_t batch = 1);
 
 /// The same of an operand of a problem.
-inline Placement guarded_placement(std::int64_t rows, std::int64_t columns, const Operand& operand,
-                                   std::int64_t batch) {
-  return guarded_placement(rows, columns, bytes_of(operand.type), operand.alignment, batch);
-}
-inline Placement tight_placement(std::int64_t rows, std::int64_t columns, const Operand& operand,
-                                 std::int64_t batch) {
-  return tight_placement(rows, columns, bytes_of(operand.type), operand.alignment, batch);
-}
+Placement guarded_placement(std::int64_t rows, std::int64_t columns, const Operand& operand,
+                            std::int64_t batch);
+Placement tight_placement(std::int64_t rows, std::int64_t columns, const Operand& operand,
+                          std::int64_t batch);
 
 /// A matrix in device memory.
 class DeviceMatrix {

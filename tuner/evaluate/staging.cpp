@@ -80,7 +80,7 @@ void Staging::upload(Stream stream, const DeviceMatrix& to, const TestData& valu
       const std::int64_t base = place.offset_of(piece.first_row);
       for (std::int64_t row = piece.first_row; row < piece.first_row + piece.rows; ++row) {
         std::byte* line = data + place.offset_of(row) - base;
-        values.fill(row * place.columns, place.columns, line);
+        values.fill(row * values.columns(), values.columns(), line);
         const std::int64_t gap = place.offset_of(row + 1) - place.offset_of(row) - payload;
         fill_canary(line + payload, gap, place.element_bytes);
       }
@@ -124,8 +124,8 @@ bool Staging::unchanged(Stream stream, const DeviceMatrix& matrix, const TestDat
     bool right = !broken_guard(place, piece, copy).found;
     const std::int64_t base = place.offset_of(piece.first_row);
     for (std::int64_t row = piece.first_row; right && row < piece.first_row + piece.rows; ++row) {
-      right =
-          values.matches(row * place.columns, place.columns, copy + place.offset_of(row) - base);
+      right = values.matches(row * values.columns(), values.columns(),
+                             copy + place.offset_of(row) - base);
     }
     if (!right) same = false;
   });

@@ -90,6 +90,7 @@ void make_best(Value value, std::uint64_t stream, std::uint64_t first, std::int6
 // The largest magnitude of exact data in a type, among the integers that it holds exactly.
 std::int64_t largest_integer(DType type) {
   if (type == DType::i8) return 128;
+  if (type == DType::i4) return 8;
   const double unit = dtype_info(type).unit_roundoff;
   return unit > 0 ? std::min(kLargestMagnitude, static_cast<std::int64_t>(1 / unit))
                   : kLargestMagnitude;
@@ -141,8 +142,9 @@ ExactRange exact_range(const Problem& problem) {
   const double sum = largest_sum(problem);
   const double k = std::max(1.0, static_cast<double>(problem.k));
   ExactRange range;
-  range.magnitude = std::clamp(static_cast<std::int64_t>(std::sqrt(sum / k)), std::int64_t{1},
-                               largest_integer(problem.a.type));
+  range.magnitude =
+      std::clamp(static_cast<std::int64_t>(std::sqrt(sum / k)), std::int64_t{1},
+                 std::min(largest_integer(problem.a.type), largest_integer(problem.b.type)));
   // Eight standard deviations of 3 A B stay within C's type.
   const double largest = is_integer(problem.c.type) ? 0x1p62 : dtype_info(problem.c.type).largest;
   while (range.magnitude > 1 && 24 * mean_square(range.magnitude) * std::sqrt(k) > largest) {
@@ -187,7 +189,9 @@ TestData::TestData(const Problem& problem, DataSet set, DataOf operand, std::uin
       blocks_ = {mixed_bits(seed, 1000 + slot),
                  scales.over == EpilogueOver::tiles ? kScaledSteps : 1,
                  scales.k_first ? shape.columns : shape.rows,
-                 scales.k_first ? shape.rows : shape.columns, scales.k_first};
+                 scales.k_first ? shape.rows : shape.columns,
+                 scales.steps,
+                 scales.k_first};
     }
   rows_ *= operand == DataOf::a   ? matrices_a(problem)
            : operand == DataOf::b ? matrices_b(problem)
@@ -242,7 +246,7 @@ void TestData::fill(std::int64_t first, std::int64_t count, void* to) const {
   for (std::int64_t done = 0; done < count; done += kAtOnce) {
     const std::int64_t now = std::min(kAtOnce, count - done);
     make(first + done, now, wide);
-    narrow(type_, wide, now, static_cast<std::byte*>(to) + done * bytes_of(type_));
+    narrow(type_, wide, now, static_cast<std::byte*>(to) + bytes_of(type_, done));
   }
 }
 
@@ -318,7 +322,7 @@ void TestData::scale_blocks(std::int64_t first, std::int64_t count, Wide* values
     const std::int64_t row = (first + i) / columns_, column = (first + i) % columns_;
     const std::int64_t matrix = row / matrix_rows_, local = row % matrix_rows_;
     const std::int64_t place = (k_in_row ? local : column) / blocks_->along;
-    const std::int64_t block = (k_in_row ? column : local) / kScaledSteps;
+    const std::int64_t block = (k_in_row ? column : local) / blocks_->steps;
     const std::int64_t at =
         blocks_->k_first ? block * blocks_->places + place : place * blocks_->blocks + block;
     values[i] *= static_cast<Wide>(scale_of_block(blocks_->stream, matrix * matrix_scales + at));
@@ -327,12 +331,11 @@ void TestData::scale_blocks(std::int64_t first, std::int64_t count, Wide* values
 
 bool TestData::matches(std::int64_t first, std::int64_t count, const void* stored) const {
   alignas(64) std::byte expected[kAtOnce * sizeof(double)];
-  const std::int64_t bytes = bytes_of(type_);
   for (std::int64_t done = 0; done < count; done += kAtOnce) {
     const std::int64_t now = std::min(kAtOnce, count - done);
     fill(first + done, now, expected);
-    if (std::memcmp(expected, static_cast<const std::byte*>(stored) + done * bytes,
-                    static_cast<std::size_t>(now * bytes)) != 0) {
+    if (std::memcmp(expected, static_cast<const std::byte*>(stored) + bytes_of(type_, done),
+                    static_cast<std::size_t>(bytes_of(type_, now))) != 0) {
       return false;
     }
   }
@@ -340,11 +343,14 @@ bool TestData::matches(std::int64_t first, std::int64_t count, const void* store
 }
 
 void TestData::fill_all(void* to, int threads) const {
-  const std::int64_t count = rows_ * columns_;
-  parallel_for(ceil_div(count, kChunk), threads, [&](std::int64_t chunk, int) {
-    const std::int64_t first = chunk * kChunk;
-    fill(first, std::min(kChunk, count - first),
-         static_cast<std::byte*>(to) + first * bytes_of(type_));
+  // Rows begin at bytes.
+  const bool whole = columns_ * bits_of(type_) % 8 == 0;
+  const std::int64_t count = rows_ * columns_, chunk = whole ? kChunk : columns_;
+  parallel_for(chunk > 0 ? ceil_div(count, chunk) : 0, threads, [&](std::int64_t nth, int) {
+    const std::int64_t first = nth * chunk;
+    fill(first, std::min(chunk, count - first),
+         static_cast<std::byte*>(to) +
+             (whole ? bytes_of(type_, first) : nth * bytes_of(type_, columns_)));
   });
 }
 

@@ -83,7 +83,7 @@ class TestData {
   /// The scales of A's or B's blocks of k, by which values() are multiplied.
   struct BlockScales {
     std::uint64_t stream;
-    std::int64_t along, places, blocks;
+    std::int64_t along, places, blocks, steps;
     bool k_first;
   };
   std::optional<BlockScales> blocks_;

@@ -34,14 +34,14 @@ std::vector<Wide> widened(DType type, const void* from, std::int64_t rows, std::
                           std::int64_t ld, int threads) {
   std::vector<Wide> values(static_cast<std::size_t>(rows * columns));
   parallel_for(rows, threads, [&](std::int64_t row, int) {
-    widen(type, static_cast<const std::byte*>(from) + row * ld * bytes_of(type), columns,
+    widen(type, static_cast<const std::byte*>(from) + bytes_of(type, row * ld), columns,
           values.data() + row * columns);
   });
   return values;
 }
 
 const void* matrix_of(const void* first, std::int64_t matrix, std::int64_t stride, DType type) {
-  return static_cast<const std::byte*>(first) + matrix * stride * bytes_of(type);
+  return static_cast<const std::byte*>(first) + bytes_of(type, matrix * stride);
 }
 
 // Updates C with a block of A B.

@@ -29,6 +29,7 @@ bool supports(const Problem& problem, const DeviceInfo& device) {
     case DType::e5m2:
       return it_has(Feature::mma_fp8);
     case DType::i32:
+    case DType::i4:
       return false;
   }
   return false;

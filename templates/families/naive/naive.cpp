@@ -61,7 +61,9 @@ KernelTemplate naive_template() {
                           1, 1);
        }},
   };
-  t.supports = supports_any;
+  t.supports = [](const Problem& problem, const DeviceInfo& device) {
+    return supports_any(problem, device) || has_narrow_b(problem);
+  };
   t.grouped = true;
   t.scales = true;
   t.sum_order = [](const Problem& problem, const Configuration&,

@@ -22,19 +22,19 @@ KERNEL(TILE_M * TILE_N, 1) naive(ARGUMENTS MultiplyArgs args) {
   const Int64 step_a = A_TRANSPOSED ? args.lda : 1;
   const Int64 step_b = B_TRANSPOSED ? 1 : args.ldb;
   const Element* a = work_tile.a + (A_TRANSPOSED ? row : row * args.lda);
-  const Element* b = work_tile.b + (B_TRANSPOSED ? column * args.ldb : column);
+  Int64 first_b = B_TRANSPOSED ? column * args.ldb : column;
 
 #if GROUPED_DEPTH
   const DepthRange steps = depth_of_product(args, work_tile.tile.batch);
   a += steps.begin * step_a;
-  b += steps.begin * step_b;
+  first_b += steps.begin * step_b;
 #endif
   Sum sum = 0;
 #if SCALES
   for (Int64 block = 0; block * kScaledSteps < args.steps(); ++block) {
     Sum part = 0;
     for (Int64 k = block * kScaledSteps; k < args.steps() && k < (block + 1) * kScaledSteps; ++k)
-      part = multiply_add(widen(a[k * step_a]), widen(b[k * step_b]), part);
+      part = multiply_add(widen(a[k * step_a]), nth_of_b(work_tile.b, first_b + k * step_b), part);
     const Int64 product = work_tile.tile.batch;
     const Sum scale = ScaleOfA::read(ScaleOfA::address(args.pointwise, product, row, block)) *
                       ScaleOfB::read(ScaleOfB::address(args.pointwise, product, column, block));
@@ -43,7 +43,7 @@ KERNEL(TILE_M * TILE_N, 1) naive(ARGUMENTS MultiplyArgs args) {
 #else
   UNROLL_BY(UNROLL)
   for (Int64 k = 0; k < PRODUCT_STEPS(args, steps); ++k)
-    sum = multiply_add(widen(a[k * step_a]), widen(b[k * step_b]), sum);
+    sum = multiply_add(widen(a[k * step_a]), nth_of_b(work_tile.b, first_b + k * step_b), sum);
 #endif
 
   Result* c = work_tile.c + row * args.ldc + column;

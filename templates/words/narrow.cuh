@@ -1,0 +1,136 @@
+// Words of the kernel dialect for weights: eight neighbouring numbers of 4 or 8 bits become pairs of f16 or bf16, which
+// represent each of them exactly. Only ordinary integer instructions and exact arithmetic of pairs are used.
+#pragma once
+#include "words/types.cuh"
+
+// Four bytes of eight: nibble i of `selector` is the number of byte i of the result; bytes 0 to 3 are those of x, 4 to 7
+// those of y.
+DEVICE unsigned choose_bytes(unsigned x, unsigned y, unsigned selector) {
+#ifdef TILEWISE_HOST
+  const UInt64 bytes = UInt64(y) << 32 | x;
+  unsigned result = 0;
+  for (int i = 0; i < 4; ++i) result |= unsigned(bytes >> 8 * (selector >> 4 * i & 7) & 0xff) << 8 * i;
+  return result;
+#else
+  return __byte_perm(x, y, selector);
+#endif
+}
+
+// (x & mask) ^ flipped, in one instruction: the compiler makes two of constants.
+DEVICE unsigned masked_flipped(unsigned x, unsigned mask, unsigned flipped) {
+#ifdef TILEWISE_HOST
+  return (x & mask) ^ flipped;
+#else
+  unsigned result;
+  asm("lop3.b32 %0, %1, %2, %3, 0x6a;" : "=r"(result) : "r"(x), "r"(mask), "r"(flipped));
+  return result;
+#endif
+}
+
+// Pairs of 16-bit floats, the first in the low half. x - y and x * y of each.
+template <int TYPE>
+struct Pairs;
+#ifdef TILEWISE_HOST
+template <int TYPE, class Of>
+unsigned pair_of(unsigned x, unsigned y, const Of& of) {
+  typedef Number<TYPE> Half;
+  const auto half = [&](int shift) {
+    typedef typename Half::Stored Stored;
+    return unsigned(Half::narrow(of(Half::widen(Stored(x >> shift)), Half::widen(Stored(y >> shift))))) << shift;
+  };
+  return half(0) | half(16);
+}
+#define TILEWISE_PAIRS(type, subtract_text, multiply_text)                                                      \
+  static unsigned subtract(unsigned x, unsigned y) {                                                            \
+    return pair_of<type>(x, y, [](float of_x, float of_y) { return of_x - of_y; });                             \
+  }                                                                                                             \
+  static unsigned multiply(unsigned x, unsigned y) {                                                            \
+    return pair_of<type>(x, y, [](float of_x, float of_y) { return of_x * of_y; });                             \
+  }
+#else
+#define TILEWISE_PAIRS(type, subtract_text, multiply_text)                                                      \
+  static DEVICE_MEMBER unsigned subtract(unsigned x, unsigned y) {                                              \
+    unsigned result;                                                                                            \
+    asm(subtract_text : "=r"(result) : "r"(x), "r"(y));                                                         \
+    return result;                                                                                              \
+  }                                                                                                             \
+  static DEVICE_MEMBER unsigned multiply(unsigned x, unsigned y) {                                              \
+    unsigned result;                                                                                            \
+    asm(multiply_text : "=r"(result) : "r"(x), "r"(y));                                                         \
+    return result;                                                                                              \
+  }
+#endif
+template <>
+struct Pairs<TYPE_F16> {
+  TILEWISE_PAIRS(TYPE_F16, "sub.f16x2 %0, %1, %2;", "mul.f16x2 %0, %1, %2;")
+};
+// sm_80 has only the fused instruction: x + y (-1), and x y + (-0).
+template <>
+struct Pairs<TYPE_BF16> {
+  TILEWISE_PAIRS(TYPE_BF16, "{.reg .b32 c;\n mov.b32 c, 0xbf80bf80;\n fma.rn.bf16x2 %0, %2, c, %1;}",
+                 "{.reg .b32 c;\n mov.b32 c, 0x80008000;\n fma.rn.bf16x2 %0, %1, %2, c;}")
+};
+
+// Eight numbers of TYPE, in WORDS words, the first in the lowest bits. TO: TYPE_F16 or TYPE_BF16. `not_a_number` is not 0
+// from the first NaN on, which is widened to a number.
+template <int TYPE, int TO>
+struct Narrow;
+
+// The number's bits beside the exponent of 2^7 (bf16) or 2^10 (f16), with the sign bit flipped: 128 or 1024, + 8, + the
+// number.
+template <int TO>
+struct Narrow<TYPE_I4, TO> {
+  static constexpr int WORDS = 1;
+  static DEVICE_MEMBER void widen(unsigned (&pairs)[4], const unsigned (&words)[1], unsigned&) {
+    constexpr unsigned BASE = TO == TYPE_BF16 ? 0x43084308 : 0x64086408;
+    // Byte i of this word begins with the odd one of the two numbers in byte i of the first.
+    const unsigned odd = words[0] >> 4;
+    UNROLL_ALL
+    for (int i = 0; i < 4; ++i) {
+      const unsigned both = choose_bytes(words[0], odd, 0x0400u + 0x0101u * unsigned(i));  //@ narrow-nibbles
+      pairs[i] = Pairs<TO>::subtract(masked_flipped(both, 0x000f000f, BASE), BASE);  //@ narrow-four-bits
+    }
+  }
+};
+template <>
+struct Narrow<TYPE_I8, TYPE_F16> {
+  static constexpr int WORDS = 2;
+  static DEVICE_MEMBER void widen(unsigned (&pairs)[4], const unsigned (&words)[2], unsigned&) {
+    UNROLL_ALL
+    for (int i = 0; i < 4; ++i) {
+      const unsigned flipped = words[i / 2] ^ 0x80808080;  // 128 + the number
+      pairs[i] = Pairs<TYPE_F16>::subtract(choose_bytes(flipped, 0x64646464, i % 2 ? 0x4342 : 0x4140), 0x64806480);
+    }
+  }
+};
+// bf16 has 8 bits: a sum of 128 + the number and a power of two does not fit. f32's upper half is bf16.
+template <>
+struct Narrow<TYPE_I8, TYPE_BF16> {
+  static constexpr int WORDS = 2;
+  static DEVICE_MEMBER void widen(unsigned (&pairs)[4], const unsigned (&words)[2], unsigned&) {
+    UNROLL_ALL
+    for (int i = 0; i < 4; ++i) {
+      const unsigned flipped = words[i / 2] ^ 0x80808080;
+      const auto value = [&](int byte) {
+        return bits_of(float_of(choose_bytes(flipped, 0x4b000000, 0x7650u + unsigned(byte))) - 8388736.0f);  // 2^23 + 128
+      };
+      pairs[i] = choose_bytes(value(i % 2 * 2), value(i % 2 * 2 + 1), 0x7632);
+    }
+  }
+};
+// The bits of e4m3 as those of a number of the wider type, which is too small by a power of two.
+template <int TO>
+struct Narrow<TYPE_E4M3, TO> {
+  static constexpr int WORDS = 2;
+  static DEVICE_MEMBER void widen(unsigned (&pairs)[4], const unsigned (&words)[2], unsigned& not_a_number) {
+    constexpr int SHIFT = TO == TYPE_BF16 ? 4 : 1;
+    constexpr unsigned MAGNITUDE = 0x7f007f00u >> SHIFT, POWER = TO == TYPE_BF16 ? 0x7b807b80 : 0x5c005c00;  // 2^120, 2^8
+    UNROLL_ALL
+    for (int w = 0; w < 2; ++w) not_a_number |= ((words[w] & 0x7f7f7f7f) + 0x01010101) & 0x80808080;  //@ narrow-nan
+    UNROLL_ALL
+    for (int i = 0; i < 4; ++i) {
+      const unsigned high = choose_bytes(words[i / 2], 0, i % 2 ? 0x3424 : 0x1404);
+      pairs[i] = Pairs<TO>::multiply((high & 0x80008000) | (high >> SHIFT & MAGNITUDE), POWER);
+    }
+  }
+};
