@@ -146,6 +146,64 @@ inline __attribute__((noinline)) void multiply_async(typename Number::Wide (&sum
   runtime->product_start(product);
 }
 
+// A left operand in registers: the lanes of a row exchange their words, as they are at the issue.
+template <class Number, int N, bool KEEP>
+inline void add_product_of_registers(const AsyncProduct& product, void* of_thread) {
+  using Stored = typename Number::Stored;
+  const MatrixInShared<true> right(product.right, product.right_bits);
+  const auto* rows = reinterpret_cast<const Stored(*)[16]>(product.left);
+  float* const sums = static_cast<float*>(of_thread);
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  float left[2][16];
+  for (int r = 0; r < 2; ++r)
+    for (int k = 0; k < 16; ++k) left[r][k] = Number::widen(rows[r][k]);
+  delete[] rows;
+  for (int j = 0; j < N / 8; ++j)
+    for (int e = 0; e < 2; ++e) {
+      Stored stored[16];
+      float column[16];
+      right.copy(stored, 8 * j + lane % 4 * 2 + e);
+      for (int k = 0; k < 16; ++k) column[k] = Number::widen(stored[k]);
+      for (int r = 0; r < 2; ++r) {
+        float& sum = sums[4 * j + 2 * r + e];
+        if (!KEEP) sum = 0;
+        add_products<2>(sum, left[r], column);
+      }
+    }
+}
+template <class Number, int N, bool KEEP, class Descriptor>
+inline __attribute__((noinline)) void multiply_async_of_registers(float (&sums)[N / 2],
+                                                                  const unsigned (&left)[4],
+                                                                  const Descriptor& right,
+                                                                  Site site) {
+  using Stored = typename Number::Stored;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  auto* rows = new Stored[2][16];
+  for (int from = 0; from < 4; ++from)
+    for (int word = 0; word < 4; ++word) {
+      const unsigned both = shuffle(Shuffle::index, left[word],
+                                    static_cast<unsigned>(lane / 4 * 4 + from), ~0u, site);
+      const int k = word / 2 * 8 + from * 2;
+      rows[word % 2][k] = static_cast<Stored>(both);
+      rows[word % 2][k + 1] = static_cast<Stored>(both >> 16);
+    }
+  const AsyncProduct product{add_product_of_registers<Number, N, KEEP>,
+                             sums,
+                             sizeof sums,
+                             reinterpret_cast<const char*>(rows),
+                             right.at,
+                             0,
+                             right.bits,
+                             site};
+  if (kAccessesWatched) {
+    const MatrixInShared<true> read(product.right, product.right_bits);
+    runtime->async_proxy(true);
+    read.template read_share<Stored>(0, N, lane, __builtin_return_address(0));
+    runtime->async_proxy(false);
+  }
+  runtime->product_start(product);
+}
+
 // The whole warp commits and waits together.
 inline void meet(const char* name, Site site) {
   runtime->warp({site, name, ~0u, false, nullptr, [](void* const*, const WarpCall&) {}});

@@ -71,8 +71,9 @@ struct Pairs<TYPE_BF16> {
                  "{.reg .b32 c;\n mov.b32 c, 0x80008000;\n fma.rn.bf16x2 %0, %1, %2, c;}")
 };
 
-// Eight numbers of TYPE, in WORDS words, the first in the lowest bits. TO: TYPE_F16 or TYPE_BF16. `not_a_number` is not 0
-// from the first NaN on, which is widened to a number.
+// Numbers of TYPE, as they are stored from the lowest bits of a word on. pair(): numbers 2 nth and 2 nth + 1 of a word, as a
+// pair of TO, which is TYPE_F16 or TYPE_BF16. PAIRS: of a word. `not_a_number` is not 0 from the first NaN on, of which the
+// pair has a number.
 template <int TYPE, int TO>
 struct Narrow;
 
@@ -80,57 +81,44 @@ struct Narrow;
 // number.
 template <int TO>
 struct Narrow<TYPE_I4, TO> {
-  static constexpr int WORDS = 1;
-  static DEVICE_MEMBER void widen(unsigned (&pairs)[4], const unsigned (&words)[1], unsigned&) {
+  static constexpr int PAIRS = 4;
+  static DEVICE_MEMBER unsigned pair(unsigned word, int nth, unsigned&) {
     constexpr unsigned BASE = TO == TYPE_BF16 ? 0x43084308 : 0x64086408;
-    // Byte i of this word begins with the odd one of the two numbers in byte i of the first.
-    const unsigned odd = words[0] >> 4;
-    UNROLL_ALL
-    for (int i = 0; i < 4; ++i) {
-      const unsigned both = choose_bytes(words[0], odd, 0x0400u + 0x0101u * unsigned(i));  //@ narrow-nibbles
-      pairs[i] = Pairs<TO>::subtract(masked_flipped(both, 0x000f000f, BASE), BASE);  //@ narrow-four-bits
-    }
+    // Each byte of `odd` begins with the second number of that byte of the word.
+    const unsigned odd = word >> 4;
+    const unsigned both = choose_bytes(word, odd, 0x0400u + 0x0101u * unsigned(nth));  //@ narrow-nibbles
+    return Pairs<TO>::subtract(masked_flipped(both, 0x000f000f, BASE), BASE);  //@ narrow-four-bits
   }
 };
 template <>
 struct Narrow<TYPE_I8, TYPE_F16> {
-  static constexpr int WORDS = 2;
-  static DEVICE_MEMBER void widen(unsigned (&pairs)[4], const unsigned (&words)[2], unsigned&) {
-    UNROLL_ALL
-    for (int i = 0; i < 4; ++i) {
-      const unsigned flipped = words[i / 2] ^ 0x80808080;  // 128 + the number
-      pairs[i] = Pairs<TYPE_F16>::subtract(choose_bytes(flipped, 0x64646464, i % 2 ? 0x4342 : 0x4140), 0x64806480);
-    }
+  static constexpr int PAIRS = 2;
+  static DEVICE_MEMBER unsigned pair(unsigned word, int nth, unsigned&) {
+    const unsigned flipped = word ^ 0x80808080;  // 128 + the number
+    return Pairs<TYPE_F16>::subtract(choose_bytes(flipped, 0x64646464, nth == 1 ? 0x4342 : 0x4140), 0x64806480);
   }
 };
 // bf16 has 8 bits: a sum of 128 + the number and a power of two does not fit. f32's upper half is bf16.
 template <>
 struct Narrow<TYPE_I8, TYPE_BF16> {
-  static constexpr int WORDS = 2;
-  static DEVICE_MEMBER void widen(unsigned (&pairs)[4], const unsigned (&words)[2], unsigned&) {
-    UNROLL_ALL
-    for (int i = 0; i < 4; ++i) {
-      const unsigned flipped = words[i / 2] ^ 0x80808080;
-      const auto value = [&](int byte) {
-        return bits_of(float_of(choose_bytes(flipped, 0x4b000000, 0x7650u + unsigned(byte))) - 8388736.0f);  // 2^23 + 128
-      };
-      pairs[i] = choose_bytes(value(i % 2 * 2), value(i % 2 * 2 + 1), 0x7632);
-    }
+  static constexpr int PAIRS = 2;
+  static DEVICE_MEMBER unsigned pair(unsigned word, int nth, unsigned&) {
+    const unsigned flipped = word ^ 0x80808080;
+    const auto value = [&](int byte) {
+      return bits_of(float_of(choose_bytes(flipped, 0x4b000000, 0x7650u + unsigned(byte))) - 8388736.0f);  // 2^23 + 128
+    };
+    return choose_bytes(value(nth * 2), value(nth * 2 + 1), 0x7632);
   }
 };
 // The bits of e4m3 as those of a number of the wider type, which is too small by a power of two.
 template <int TO>
 struct Narrow<TYPE_E4M3, TO> {
-  static constexpr int WORDS = 2;
-  static DEVICE_MEMBER void widen(unsigned (&pairs)[4], const unsigned (&words)[2], unsigned& not_a_number) {
+  static constexpr int PAIRS = 2;
+  static DEVICE_MEMBER unsigned pair(unsigned word, int nth, unsigned& not_a_number) {
     constexpr int SHIFT = TO == TYPE_BF16 ? 4 : 1;
     constexpr unsigned MAGNITUDE = 0x7f007f00u >> SHIFT, POWER = TO == TYPE_BF16 ? 0x7b807b80 : 0x5c005c00;  // 2^120, 2^8
-    UNROLL_ALL
-    for (int w = 0; w < 2; ++w) not_a_number |= ((words[w] & 0x7f7f7f7f) + 0x01010101) & 0x80808080;  //@ narrow-nan
-    UNROLL_ALL
-    for (int i = 0; i < 4; ++i) {
-      const unsigned high = choose_bytes(words[i / 2], 0, i % 2 ? 0x3424 : 0x1404);
-      pairs[i] = Pairs<TO>::multiply((high & 0x80008000) | (high >> SHIFT & MAGNITUDE), POWER);
-    }
+    not_a_number |= ((word & 0x7f7f7f7f) + 0x01010101) & 0x80808080;  //@ narrow-nan
+    const unsigned high = choose_bytes(word, 0, nth == 1 ? 0x3424 : 0x1404);
+    return Pairs<TO>::multiply((high & 0x80008000) | (high >> SHIFT & MAGNITUDE), POWER);
   }
 };

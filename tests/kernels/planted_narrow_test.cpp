@@ -26,16 +26,29 @@ const Subject kNaive = {"Naive", TILEWISE_CHECK_PLAIN,
                         R"(naive {"TILE_M":8,"TILE_N":32,"ACROSS":1,"UNROLL":1})",
                         "--types bf16xi4 bf16 strict"};
 
+const std::string kByWgmma =
+    R"(narrow {"WGMMA":1,"TILE_M":16,"BLOCKS":2,"WARPS_N":4,"WARPS_K":1,"TILE_K":128,"STAGES":2,)"
+    R"("BYTES_A":4,"BYTES_B":4,"VECTOR_C":1,"BLOCKS_PER_SM":1,"SPLIT_K":1})";
+const Subject kWgmma = {"Wgmma", TILEWISE_CHECK_PLAIN, kByWgmma,
+                        "--types bf16xi4 bf16 strict --layout nt"};
+const Subject kWgmmaOfBytes = {"WgmmaOfBytes", TILEWISE_CHECK_PLAIN, kByWgmma,
+                               "--types f16xe4m3 f16 strict --layout nt"};
+const Subject kWgmmaThreads = {"WgmmaThreads", TILEWISE_CHECK_TSAN, kByWgmma,
+                               "--types f16xi8 f16 strict --layout nt"};
+
 class UnchangedNarrow : public testing::TestWithParam<Subject> {};
 TEST_P(UnchangedNarrow, HasNothingThatIsFound) {
   if (GetParam().checker.empty()) GTEST_SKIP() << "no ThreadSanitizer";
   expect_nothing_found(GetParam());
 }
 INSTANTIATE_TEST_SUITE_P(Plain, UnchangedNarrow,
-                         testing::Values(kInt4, kInt8, kE4m3, kBatch, kScales, kNaive), name_of);
+                         testing::Values(kInt4, kInt8, kE4m3, kBatch, kScales, kNaive, kWgmma,
+                                         kWgmmaOfBytes),
+                         name_of);
 const Subject kThreads = {"Threads", TILEWISE_CHECK_TSAN, kTwoWarps,
                           "--types bf16xi8 bf16 strict --layout nt"};
-INSTANTIATE_TEST_SUITE_P(Threads, UnchangedNarrow, testing::Values(kThreads), name_of);
+INSTANTIATE_TEST_SUITE_P(Threads, UnchangedNarrow, testing::Values(kThreads, kWgmmaThreads),
+                         name_of);
 
 TEST(PlantedNarrow, NumbersOfFourBitsInAnotherOrder) {
   expect_found(kInt4, changed("narrow-nibbles"_marker, "0x0400u", "0x0500u"), kWrong);
@@ -51,8 +64,7 @@ TEST(PlantedNarrow, AFragmentsRowsExchanged) {
 }
 
 TEST(PlantedNarrow, RowsThatAreCopiedToOnePlace) {
-  expect_found(kInt8, changed("narrow-copy"_marker, "stage + to + row * STRIDE", "stage + to"),
-               kWrong);
+  expect_found(kInt8, changed("narrow-copy"_marker, "to_row + row", "to_row"), kWrong);
 }
 
 // The last number of a row whose length is odd.
@@ -68,6 +80,20 @@ TEST(PlantedNarrow, AWarpWhoseSumsAreLeftOut) {
 TEST(PlantedNarrow, AStageThatIsReadBeforeItIsThere) {
   if (kThreads.checker.empty()) GTEST_SKIP() << "no ThreadSanitizer";
   expect_found(kThreads, removed("narrow-full"_marker), {"data race"});
+}
+
+TEST(PlantedNarrow, PlacesThatWgmmaReadsElsewhere) {
+  expect_found(kWgmma, changed("narrow-swizzle"_marker, "^ row % 8", ""), kWrong);
+  expect_found(kWgmma, changed("narrow-panel"_marker, "k / 64 *", "0 *"), kWrong);
+  expect_found(kWgmma, changed("narrow-left-words"_marker, "word % 2", "1 - word % 2"), kWrong);
+  expect_found(kWgmmaOfBytes, changed("narrow-two-bytes"_marker, "0x22u", "0x11u"), kWrong);
+}
+
+TEST(PlantedNarrow, WgmmaWithoutItsFences) {
+  expect_found(kWgmma, removed("narrow-fence"_marker), {"without wgmma_fence()"});
+  expect_found(kWgmma, removed("narrow-wait"_marker), {"without waiting for the product"});
+  if (kWgmmaThreads.checker.empty()) GTEST_SKIP() << "no ThreadSanitizer";
+  expect_found(kWgmmaThreads, removed("narrow-proxy-fence"_marker), {"data race"});
 }
 
 TEST(PlantedNarrow, ABatchWhoseOperandsLieTwiceAsFarApart) {

@@ -20,13 +20,15 @@ const EpilogueSlot* scales_of(const Problem& problem) {
 
 /// The configuration as plain numbers, and what follows from them.
 struct Narrow {
+  bool wgmma;
   int tile_m, blocks_n, warps_n, warps_k, tile_k, stages, bytes_a, bytes_b, vector_c, blocks, split;
   int bits, result, sum;                 ///< of B; bytes of C and of the accumulator
   int scale_bytes = 0, scale_steps = 1;  ///< of scales of blocks of k; 0 bytes: none
   int tile_n;
 
   Narrow(const Problem& p, const Configuration& c)
-      : tile_m(value_or_1(c, "TILE_M")),
+      : wgmma(value_or_1(c, "WGMMA") == 1),
+        tile_m(value_or_1(c, "TILE_M")),
         blocks_n(value_or_1(c, "BLOCKS")),
         warps_n(value_or_1(c, "WARPS_N")),
         warps_k(value_or_1(c, "WARPS_K")),
@@ -48,7 +50,8 @@ struct Narrow {
   }
 
   BlockLayout layout() const {
-    return {tile_m, tile_n, tile_k, warps_n, warps_k, stages, bits, scale_bytes, scale_steps};
+    return {tile_m, tile_n, tile_k,      warps_n,     warps_k,
+            stages, bits,   scale_bytes, scale_steps, wgmma};
   }
   int threads() const { return layout().threads(); }
   int parts(const Problem&, const DeviceInfo&) const { return split; }
@@ -67,7 +70,10 @@ struct Narrow {
   int registers(const DeviceInfo&) const {
     const int sums = blocks_n * tile_m / 8 * 4;
     const int of_scales = scale_bytes > 0 ? sums : 0;
-    return sums + of_scales + tile_m / 8 * 4 + blocks_n * (8 + bits / 2) + 40;
+    // By wgmma two units' fragments of B are in registers, and none of A.
+    const int fragments =
+        wgmma ? blocks_n * (16 + bits) : tile_m / 8 * 4 + blocks_n * (8 + bits / 2);
+    return sums + of_scales + fragments + 40;
   }
 };
 
@@ -78,7 +84,11 @@ constexpr auto hint = Common::hint;
 
 std::vector<Parameter> parameters() {
   return {
-      {"TILE_M", {8, 16, 32, 64, 128}, "rows of C a block computes"},
+      {"WGMMA",
+       {0, 1},
+       "the instructions: of a warp (mma.sync), or Hopper's of a warpgroup",
+       {"no", "yes"}},
+      {"TILE_M", {8, 16, 32, 64, 128, 256}, "rows of C a block computes"},
       {"BLOCKS", {1, 2, 4}, "times 16: columns of C a warp computes"},
       {"WARPS_N", {1, 2, 4, 8}, "warps of a block along n"},
       {"WARPS_K", {1, 2, 4, 8}, "warps of a block that share the k of a tile"},
@@ -102,6 +112,13 @@ std::vector<Constraint> constraints() {
                  {"TILE_M", "BLOCKS", "WARPS_N", "WARPS_K", "TILE_K", "BYTES_A", "BYTES_B"},
                  "a thread has at most 64 copies of a tile",
                  [](const Narrow& s, const In&) { return s.copies() <= 64; }),
+      constraint(
+          "warpgroups", {"WGMMA", "WARPS_N", "TILE_K"},
+          "with WGMMA WARPS_N is a multiple of 4 and TILE_K of 64; it needs the feature wgmma",
+          [](const Narrow& s, const In& in) {
+            return !s.wgmma || (s.warps_n % 4 == 0 && s.tile_k % 64 == 0 &&
+                                has(in.device.features, Feature::wgmma));
+          }),
       constraint("aligned_a", {"BYTES_A"}, "BYTES_A is no more than A's alignment",
                  [](const Narrow& s, const In& in) { return s.bytes_a <= in.problem.a.alignment; }),
       constraint("aligned_b", {"BYTES_B"}, "BYTES_B is no more than B's alignment",
@@ -114,11 +131,12 @@ std::vector<Constraint> constraints() {
                  }),
       Common::grid_fits({"TILE_M", "BLOCKS", "WARPS_N", "TILE_K", "SPLIT_K"}),
       Common::shared_fits(
-          {"TILE_M", "BLOCKS", "WARPS_N", "WARPS_K", "TILE_K", "STAGES", "BLOCKS_PER_SM"},
+          {"WGMMA", "TILE_M", "BLOCKS", "WARPS_N", "WARPS_K", "TILE_K", "STAGES", "BLOCKS_PER_SM"},
           "the stages (or the sums, if larger) of BLOCKS_PER_SM blocks"),
       Common::threads_resident({"WARPS_N", "WARPS_K", "BLOCKS_PER_SM"}),
-      Common::registers_fit({"TILE_M", "BLOCKS", "WARPS_N", "WARPS_K", "TILE_K", "BLOCKS_PER_SM"},
-                            "sums and fragments"),
+      Common::registers_fit(
+          {"WGMMA", "TILE_M", "BLOCKS", "WARPS_N", "WARPS_K", "TILE_K", "BLOCKS_PER_SM"},
+          "sums and fragments"),
       hint("tile_m_used", {"TILE_M"}, "TILE_M is less than twice m, or the smallest",
            [](const Narrow& s, const In& in) {
              return s.tile_m == 8 || s.tile_m < 2 * most_rows(in.problem);
@@ -194,6 +212,10 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   MultiplyShape shape;
   shape.kernel = kernel_of("narrow.cu", "narrow", c, {"SPLIT_K"});
   shape.kernel.defines.emplace("SPLIT", s.split > 1);
+  if (s.wgmma) {
+    shape.kernel.defines.emplace("WGMMA_N", s.tile_m);
+    shape.kernel.defines.emplace(kNoSpills, 1);
+  }
   shape.tile_m = s.tile_m;
   shape.tile_n = s.tile_n;
   shape.tile_k = s.tile_k;
@@ -217,7 +239,8 @@ Configuration default_configuration(const Problem& problem, const DeviceInfo& de
   while (!is_grouped(problem) && split < 16 && 2 * tiles * split <= 2 * device.multiprocessors &&
          problem.k >= std::int64_t{512} * split)
     split *= 2;
-  return {{"TILE_M", tile_m},
+  return {{"WGMMA", 0},
+          {"TILE_M", tile_m},
           {"BLOCKS", 2},
           {"WARPS_N", 2},
           {"WARPS_K", 2},

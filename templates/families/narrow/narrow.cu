@@ -1,4 +1,4 @@
-// narrow: products of an A of f16 or bf16 and a B of fewer bits (weights), on tensor cores by warp-wide instructions.
+// narrow: products of an A of f16 or bf16 and a B of fewer bits (weights), on tensor cores.
 //
 // A is m x k, B is stored as n x k. The instruction's left operand is B: 16 columns of C by 8 rows. A block computes TILE_M
 // rows and TILE_N columns of C. Tiles of A and B, TILE_K deep, pass through STAGES stages of shared memory, B as it is
@@ -11,167 +11,19 @@
 // order, as long as it is the same in both: lane l of the four of a row has the steps 8 l to 8 l + 7, which are neighbours
 // in memory. Two instructions take four of them each.
 //
+// WGMMA 1: by wgmma, which takes the weights as its left operand from registers (by_wgmma.cuh). A warpgroup, four warps along
+// n, has BLOCKS x 64 columns of C. 0: by mma.sync (by_mma.cuh).
+//
 // BYTES_A, BYTES_B: bytes of a copy (cp.async), at most the operand's alignment.
 //
 // SCALES (parts/pointwise.cuh): sums of kScaledSteps steps are multiplied by their scales and added in f32.
 //
 // From the problem: ELEMENT, ELEMENT_B, RESULT, SUM, BATCHED, GROUPED. SPLIT 1: writes partial sums, for the reduce step.
-#include "families/narrow/layout.hpp"
-#include "parts/epilogue.cuh"
-#include "parts/schedule.cuh"
-#include "words/mma.cuh"
-#include "words/narrow.cuh"
-
-static_assert(!A_TRANSPOSED && B_TRANSPOSED, "k is contiguous");
-
-#if ELEMENT == TYPE_BF16
-typedef MmaBf16 Op;
+#if WGMMA
+#include "families/narrow/by_wgmma.cuh"
 #else
-typedef MmaF16 Op;
+#include "families/narrow/by_mma.cuh"
 #endif
-typedef Narrow<ELEMENT_B, ELEMENT> Weights;
-constexpr int kBitsB = Weights::WORDS * 4;
-#if SCALES
-constexpr int kBytesOfScale = int(sizeof(ScaleOfB::Stored)), kStepsOfScale = kScaledSteps;
-#else
-constexpr int kBytesOfScale = 0, kStepsOfScale = TILE_K;
-#endif
-constexpr int kTileN = 16 * BLOCKS * WARPS_N;
-constexpr tilewise::narrow::BlockLayout kLayout = {TILE_M, kTileN, TILE_K, WARPS_N, WARPS_K, STAGES, kBitsB,
-                                                   kBytesOfScale, kStepsOfScale};
-constexpr int kUnit = tilewise::narrow::kUnit;
-constexpr int kThreads = kLayout.threads();
-constexpr int kColumns = TILE_M / 8;  // instructions side by side along m
-constexpr int kSlice = TILE_K / WARPS_K;  // of a tile's k, of a warp
-static_assert(TILE_M % 8 == 0, "an instruction has 8 rows of C");
-static_assert(kSlice % kUnit == 0, "a warp's part of a tile is whole units");
-static_assert(kThreads <= 1024, "a block has at most 1024 threads");
-#if SCALES
-// Steps of a warp's part of a tile that have one scale.
-constexpr int kBlock = kScaledSteps < kSlice ? kScaledSteps : kSlice;
-static_assert(kSlice % kBlock == 0 && kBlock % kUnit == 0, "a warp's part of a tile is whole blocks of k");
-static_assert(kScaledSteps % kBlock == 0, "a warp's part of a tile is in one block of k, or has whole ones");
-#endif
-
-typedef Sum Sums[BLOCKS][kColumns][Op::C];
-
-// Copies tiles of an operand: ROWS rows of ROW_BYTES each, STRIDE bytes apart in shared memory. Rows that do not exist are
-// not copied: their sums are not stored. Bytes behind the last step of k become zeros.
-template <int ROWS, int ROW_BYTES, int STRIDE, int BYTES>
-struct Copies {
-  static constexpr int ACROSS = ROW_BYTES / BYTES, ALL = ROWS * ACROSS;
-  const char* from;  // the thread's first copy of the part's first tile
-  Int64 ld;          // bytes
-  int to, rows;      // the copy's place in a tile; rows that exist, from the thread's first one on
-  bool all_rows;
-
-  DEVICE_MEMBER Copies(const char* first, Int64 row_bytes, int of_tile) : ld(row_bytes), all_rows(of_tile == ROWS) {
-    const int row = int(threadIdx.x) / ACROSS, at = int(threadIdx.x) % ACROSS * BYTES;
-    from = first + row * ld + at;
-    to = row * STRIDE + at;
-    rows = of_tile - row;
-  }
-  // left: bytes of a row that exist, from the tile's first one on.
-  DEVICE_MEMBER void copy(char* stage, Int64 tile, int left) const {
-    if (all_rows && left >= ROW_BYTES)
-      copy_all<true>(stage, tile, left);
-    else
-      copy_all<false>(stage, tile, left);
-  }
-  template <bool WHOLE>
-  DEVICE_MEMBER void copy_all(char* stage, Int64 tile, int left) const {
-    const char* here = from + tile * ROW_BYTES;
-    UNROLL_ALL
-    for (int first = 0; first < ALL; first += kThreads) {
-      const int row = first / ACROSS, at = first % ACROSS * BYTES;
-      if (ALL % kThreads != 0 && first + int(threadIdx.x) >= ALL) break;
-      if (!WHOLE && row >= rows) break;
-      const int valid = WHOLE ? BYTES : left - at - int(threadIdx.x) % ACROSS * BYTES;
-      copy_bytes_async<BYTES>(stage + to + row * STRIDE + at, valid > 0 ? here + row * ld + at : from, valid);  //@ narrow-copy
-    }
-  }
-};
-
-#if SCALES
-typedef ScaleOfB::Stored Scale;
-constexpr int kBlocksOfTile = kLayout.blocks_of_tile();
-
-// The scales of B that belong to a tile: [kBlocksOfTile][kTileN] in shared memory. Those outside become 0.
-struct ScaleTiles {
-  const Scale* first;  // of the block's first column
-  Int64 per_column, per_block;  // elements
-  int columns;
-  Int64 at, blocks;  // the part's first step of k; blocks of k up to the part's end
-  bool in_runs;  // copied 16 bytes at a time
-
-  static constexpr int RUN = 16 / int(sizeof(Scale));
-  static constexpr int BYTES = kBlocksOfTile * kTileN * int(sizeof(Scale));
-
-  DEVICE_MEMBER ScaleTiles(const MultiplyArgs& args, const Tile& tile, Int64 begin, Int64 steps)
-      : columns(0), at(begin), blocks((begin + steps + kScaledSteps - 1) / kScaledSteps) {
-    const Int64 left = args.n - tile.column;
-    const auto address = [&](Int64 column, Int64 nth) { return ScaleOfB::address(args.pointwise, tile.batch, column, nth); };
-    first = address(tile.column, 0);
-    per_column = address(1, 0) - address(0, 0);
-    per_block = ScaleOfB::step(args.pointwise);
-    columns = left < kTileN ? int(left) : kTileN;
-    in_runs = per_column == 1 && (reinterpret_cast<UInt64>(first) | UInt64(per_block) * sizeof(Scale)) % 16 == 0;
-  }
-  DEVICE_MEMBER void copy(Scale* to, Int64 tile) const {
-    const Int64 of_tile = (at + tile * TILE_K) / kScaledSteps;
-    if (in_runs) {
-      for (int nth = threadIdx.x; nth < kBlocksOfTile * kTileN / RUN; nth += kThreads) {
-        const Int64 block = of_tile + nth / (kTileN / RUN);
-        const int column = nth % (kTileN / RUN) * RUN, valid = block < blocks ? (columns - column) * int(sizeof(Scale)) : 0;
-        copy_bytes_async<16>(to + nth * RUN, first + (valid > 0 ? block * per_block + column : 0), valid);  //@ narrow-scales
-      }
-    } else {
-      for (int nth = threadIdx.x; nth < kBlocksOfTile * kTileN; nth += kThreads) {
-        const Int64 block = of_tile + nth / kTileN;
-        const int column = nth % kTileN;
-        const bool inside = block < blocks && column < columns;
-        to[nth] = inside ? first[block * per_block + column * per_column] : Scale(0);  //@ narrow-scale
-      }
-    }
-  }
-};
-#endif
-
-typedef Copies<TILE_M, kLayout.row_bytes_a(), kLayout.stride_a(), BYTES_A> CopiesOfA;
-typedef Copies<kTileN, kLayout.row_bytes_b(), kLayout.stride_b(), BYTES_B> CopiesOfB;
-
-// sums += the products of a unit. a, b: of the lane's first row and of its eight steps of k.
-DEVICE void multiply_unit(Sums& sums, const char* a, const char* b, unsigned (&not_a_number)[BLOCKS][2]) {
-  unsigned from_a[kColumns][4];
-  UNROLL_ALL
-  for (int j = 0; j < kColumns; ++j)
-    load_vector<4>(from_a[j], reinterpret_cast<const unsigned*>(a + j * 8 * kLayout.stride_a()));
-  unsigned pairs[BLOCKS][2][4];
-  UNROLL_ALL
-  for (int i = 0; i < BLOCKS; ++i) {
-    UNROLL_ALL
-    for (int half = 0; half < 2; ++half) {
-      unsigned words[Weights::WORDS];
-      load_vector<Weights::WORDS>(words, reinterpret_cast<const unsigned*>(b + (i * 16 + half * 8) * kLayout.stride_b()));
-      Weights::widen(pairs[i][half], words, not_a_number[i][half]);
-    }
-  }
-  UNROLL_ALL
-  for (int step = 0; step < 2; ++step) {
-    unsigned left[BLOCKS][Op::A], right[kColumns][Op::B];
-    UNROLL_ALL
-    for (int i = 0; i < BLOCKS; ++i) {
-      UNROLL_ALL
-      for (int word = 0; word < Op::A; ++word) left[i][word] = pairs[i][word % 2][2 * step + word / 2];  //@ narrow-fragment
-    }
-    UNROLL_ALL
-    for (int j = 0; j < kColumns; ++j) {
-      UNROLL_ALL
-      for (int word = 0; word < Op::B; ++word) right[j][word] = from_a[j][2 * step + word];
-    }
-    multiply_blocks<Op>(sums, left, right);
-  }
-}
 
 KERNEL(kThreads, BLOCKS_PER_SM) narrow(ARGUMENTS MultiplyArgs args) {
   grid_dependency_wait();
@@ -193,10 +45,9 @@ KERNEL(kThreads, BLOCKS_PER_SM) narrow(ARGUMENTS MultiplyArgs args) {
 
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
   const int warp_n = warp % WARPS_N, warp_k = warp / WARPS_N;
-  // Of the lane's first row of each tile, at its first steps of k, in a stage.
-  const int of_a = lane / 4 * kLayout.stride_a() + (warp_k * kSlice + lane % 4 * 8) * 2;
-  const int first_column = warp_n * BLOCKS * 16 + lane / 4;
-  const int of_b = kLayout.bytes_a() + first_column * kLayout.stride_b() + (warp_k * kSlice + lane % 4 * 8) * kBitsB / 8;
+  const int of_warp = WGMMA ? warp_n / 4 * 64 * BLOCKS + warp_n % 4 * 16 : warp_n * BLOCKS * 16;  // its first column
+  const int first_column = of_warp + lane / 4;
+  const LanePlaces places(first_column, warp_k);
 #if SCALES
   const ScaleTiles scales(args, tile, begin, part);
 #endif
@@ -221,6 +72,9 @@ KERNEL(kThreads, BLOCKS_PER_SM) narrow(ARGUMENTS MultiplyArgs args) {
   int stage = 0;
   for (int t = 0; t < count; ++t) {
     copies_done<STAGES - 2>();
+#if WGMMA
+    fence_proxy_async();  //@ narrow-proxy-fence
+#endif
     barrier();  //@ narrow-full
     const int next = t + STAGES - 1;
     if (next < count) copy(stage == 0 ? STAGES - 1 : stage - 1, next);
@@ -231,27 +85,21 @@ KERNEL(kThreads, BLOCKS_PER_SM) narrow(ARGUMENTS MultiplyArgs args) {
     UNROLL_ALL
     for (int block = 0; block < kSlice / kBlock; ++block) {
       Sums of_block = {};
-      UNROLL_ALL
-      for (int unit = 0; unit < kBlock / kUnit; ++unit) {
-        const int step = block * kBlock + unit * kUnit;
-        multiply_unit(of_block, here + of_a + step * 2, here + of_b + step * kBitsB / 8, not_a_number);
-      }
+      multiply_steps<kBlock>(of_block, here, places, block * kBlock, not_a_number);
       UNROLL_ALL
       for (int i = 0; i < BLOCKS * 2; ++i) {
-        const int column = first_column + i * 8;
+        const int column = first_column + i / 2 * kToNextBlock + i % 2 * 8;
         const Sum scale = ScaleOfB::read(of_tile + (warp_k * kSlice + block * kBlock) / kScaledSteps * kTileN + column);  //@ narrow-block
         UNROLL_ALL
         for (int j = 0; j < kColumns; ++j) {
           UNROLL_ALL
           for (int e = i % 2 * 2; e < i % 2 * 2 + 2; ++e)
-            sums[i / 2][j][e] = multiply_add(of_block[i / 2][j][e], scale, sums[i / 2][j][e]);  //@ narrow-scaled
+            sum_at(sums, i / 2, j, e) = multiply_add(sum_at(of_block, i / 2, j, e), scale, sum_at(sums, i / 2, j, e));  //@ narrow-scaled
         }
       }
     }
 #else
-    UNROLL_BY(4)
-    for (int step = 0; step < kSlice; step += kUnit)
-      multiply_unit(sums, here + of_a + step * 2, here + of_b + step * kBitsB / 8, not_a_number);
+    multiply_steps<kSlice>(sums, here, places, 0, not_a_number);
 #endif
     stage = stage == STAGES - 1 ? 0 : stage + 1;
   }
@@ -267,7 +115,7 @@ KERNEL(kThreads, BLOCKS_PER_SM) narrow(ARGUMENTS MultiplyArgs args) {
     for (int j = 0; j < kColumns; ++j) {
       UNROLL_ALL
       for (int e = 0; e < 2; ++e)
-        if (any) sums[i / 2][j][i % 2 * 2 + e] = float_of(0x7fc00000);
+        if (any) sum_at(sums, i / 2, j, i % 2 * 2 + e) = float_of(0x7fc00000);
     }
   }
 #endif
@@ -280,10 +128,9 @@ KERNEL(kThreads, BLOCKS_PER_SM) narrow(ARGUMENTS MultiplyArgs args) {
     UNROLL_ALL
     for (int j = 0; j < kColumns; ++j) {
       UNROLL_ALL
-      for (int e = 0; e < Op::C; ++e) {
-        const FragmentPlace place = c_place<Op>(lane, e);  // row: along n
-        exchanged[warp_k * kLayout.sums() + (j * 8 + place.column) * kLayout.sum_stride() + (warp_n * BLOCKS + i) * 16 + place.row] =
-            sums[i][j][e];
+      for (int e = 0; e < 4; ++e) {  // e / 2: eight columns of C on; e % 2: the next row
+        const int row = j * 8 + lane % 4 * 2 + e % 2, column = first_column + i * kToNextBlock + e / 2 * 8;
+        exchanged[warp_k * kLayout.sums() + row * kLayout.sum_stride() + column] = sum_at(sums, i, j, e);
       }
     }
   }
