@@ -59,6 +59,22 @@ DEVICE void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #endif
 }
+// The same for values that the next multiply_async() takes from registers: they are there before the fence. The empty
+// statements keep the compiler from computing them behind it: "memory" orders no registers.
+template <int COUNT>
+DEVICE void wgmma_settle([[maybe_unused]] unsigned (&words)[COUNT]) {
+#ifndef TILEWISE_HOST
+  UNROLL_ALL
+  for (int i = 0; i < COUNT; ++i) asm volatile("" : "+r"(words[i]));
+#endif
+}
+template <int COUNT>
+DEVICE void wgmma_settle([[maybe_unused]] Sum (&sums)[COUNT]) {
+#ifndef TILEWISE_HOST
+  UNROLL_ALL
+  for (int i = 0; i < COUNT; ++i) asm volatile("" : TILEWISE_SUM(sums[i]));
+#endif
+}
 // Closes the group of the multiply_async() since the last call.
 DEVICE void wgmma_commit([[maybe_unused]] SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST

@@ -65,6 +65,12 @@ DEVICE void multiply_steps(Sums& sums, const char* stage, const LanePlaces& at, 
         for (int word = 0; word < 4; ++word) left[i][step][word] = pairs[word % 2][2 * step + word / 2];  //@ narrow-left-words
       }
     }
+    UNROLL_ALL
+    for (int i = 0; i < BLOCKS; ++i) {
+      wgmma_settle(left[i][0]);
+      wgmma_settle(left[i][1]);
+      if (unit == 0) wgmma_settle(sums[i]);
+    }
     wgmma_fence();  //@ narrow-fence
     UNROLL_ALL
     for (int step = 0; step < 2; ++step) {

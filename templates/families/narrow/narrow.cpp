@@ -22,6 +22,7 @@ const EpilogueSlot* scales_of(const Problem& problem) {
 struct Narrow {
   bool wgmma;
   int tile_m, blocks_n, warps_n, warps_k, tile_k, stages, bytes_a, bytes_b, vector_c, blocks, split;
+  bool finds_nan;                        ///< of B
   int bits, result, sum;                 ///< of B; bytes of C and of the accumulator
   int scale_bytes = 0, scale_steps = 1;  ///< of scales of blocks of k; 0 bytes: none
   int tile_n;
@@ -39,6 +40,7 @@ struct Narrow {
         vector_c(value_or_1(c, "VECTOR_C")),
         blocks(value_or_1(c, "BLOCKS_PER_SM")),
         split(value_or_1(c, "SPLIT_K")),
+        finds_nan(p.b.type == DType::e4m3),
         bits(bits_of(p.b.type)),
         result(bytes_of(p.c.type)),
         sum(bytes_of(p.accumulator)),
@@ -70,10 +72,11 @@ struct Narrow {
   int registers(const DeviceInfo&) const {
     const int sums = blocks_n * tile_m / 8 * 4;
     const int of_scales = scale_bytes > 0 ? sums : 0;
-    // By wgmma two units' fragments of B are in registers, and none of A.
-    const int fragments =
-        wgmma ? blocks_n * (16 + bits) : tile_m / 8 * 4 + blocks_n * (8 + bits / 2);
-    return sums + of_scales + fragments + 40;
+    // By wgmma two units' fragments of B are in registers, and none of A. Counted of a few kernels.
+    if (wgmma)
+      return sums + of_scales + 68 + blocks_n * (14 + bits) + (scale_bytes > 0 ? 28 : 0) +
+             (finds_nan ? 34 : 0);
+    return sums + of_scales + tile_m / 8 * 4 + blocks_n * (8 + bits / 2) + 40;
   }
 };
 
