@@ -33,7 +33,7 @@ from .epilogues import trace as _trace
 
 __all__ = [
     "matmul", "linear", "mlp", "Linear", "swap_linear", "pack_weights", "unpack_weights", "on_cpu", "batch_invariant",
-    "grouped_mm", "scaled_mm", "enable_batch_invariant", "disable_batch_invariant", "is_batch_invariant",
+    "grouped_mm", "scaled_mm", "QuantizedLinear", "quantize_", "enable_batch_invariant", "disable_batch_invariant", "is_batch_invariant",
 ]
 
 _cpu = "torch"
@@ -756,4 +756,5 @@ def swap_linear(model: torch.nn.Module, math: str = "strict",
     return count
 
 
-from ._scaled import scaled_mm  # noqa: E402: it needs this module
+from ._quantized import QuantizedLinear, quantize_  # noqa: E402: they need this module
+from ._scaled import scaled_mm  # noqa: E402

@@ -20,7 +20,8 @@ constexpr std::size_t kExpected = 24, kShipped = 6;
 /// Whether kernels transfer: element widths matter, element types hardly do (bf16 and f16 are
 /// similar).
 bool resemble(const Problem& x, const Problem& y) {
-  return bytes_of(x.a.type) == bytes_of(y.a.type) && bytes_of(x.c.type) == bytes_of(y.c.type) &&
+  return bytes_of(x.a.type) == bytes_of(y.a.type) && bits_of(x.b.type) == bits_of(y.b.type) &&
+         bytes_of(x.c.type) == bytes_of(y.c.type) &&
          bytes_of(x.accumulator) == bytes_of(y.accumulator) && x.math == y.math && x != y;
 }
 
