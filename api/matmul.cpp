@@ -263,7 +263,7 @@ PackedOperand Matmul::pack(const Problem& problem, const Call& call, bool is_a) 
   check_operand(problem, call, role);
   auto contents = std::make_unique<PackedOperand::Contents>();
   contents->role = role;
-  contents->type = problem.a.type;
+  contents->type = is_a ? problem.a.type : problem.b.type;
   contents->original = is_a ? call.a : call.b;
   contents->ld = is_a ? call.lda : call.ldb;
   contents->stride = is_a ? call.stride_a : call.stride_b;

@@ -191,12 +191,12 @@ void check_packed(const GivenOperand& x, const PackedOperand* packed, StepRole r
 /// The alignment of an operand. An operand whose strides are too large for a tensor map counts as
 /// unaligned, so that plans copy it without a map.
 int alignment_of(const GivenOperand& x) {
-  const auto element = static_cast<std::uint64_t>(bytes_of(x.type));
   if (x.ld >= kFarElements || (x.batch > 1 && x.stride >= kFarElements)) [[unlikely]]
     return bytes_of(x.type);
-  return common_alignment({reinterpret_cast<std::uintptr_t>(x.pointer),
-                           static_cast<std::uint64_t>(x.ld) * element,
-                           x.batch > 1 ? static_cast<std::uint64_t>(x.stride) * element : 0});
+  return common_alignment(
+      {reinterpret_cast<std::uintptr_t>(x.pointer),
+       static_cast<std::uint64_t>(bytes_of(x.type, x.ld)),
+       x.batch > 1 ? static_cast<std::uint64_t>(bytes_of(x.type, x.stride)) : 0});
 }
 
 /// "operand 1 of the epilogue "...""

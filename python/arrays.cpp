@@ -24,7 +24,7 @@ std::string type_text(nb::handle object) {
 std::string type_list() {
   std::string text;
   for (const DTypeInfo& info : dtypes())
-    text += (text.empty() ? "" : ", ") + std::string(info.name);
+    if (info.bits >= 8) text += (text.empty() ? "" : ", ") + std::string(info.name);
   return text;
 }
 

@@ -42,7 +42,9 @@ Storage storage_of(const View& view) {
   const std::int64_t down = view.strides[std::size_t(view.dims - 2)];
   const std::int64_t across = view.strides[std::size_t(view.dims - 1)];
   if (m == 0 || n == 0) return {false, std::max<std::int64_t>(1, n)};
-  if (lines_fit(m, n, down, across)) return {false, m == 1 ? n : down};
+  // Rows of i4 begin at bytes: neighbours are along the dimension whose stride is 1.
+  const bool by_columns = view.type == DType::i4 && down == 1 && across != 1;
+  if (!by_columns && lines_fit(m, n, down, across)) return {false, m == 1 ? n : down};
   if (lines_fit(n, m, across, down)) return {true, n == 1 ? m : across};
   refuse(view.name + " of shape " + shape_text(view) + " has strides " +
          text_of(view.strides, std::size_t(view.dims)) +
@@ -253,7 +255,8 @@ Arrays arrays_of(const View& a, const View& b, const View& out, const Epilogue* 
 }
 
 const void* moved(const void* data, std::int64_t elements, DType type) {
-  return static_cast<const char*>(data) + elements * bytes_of(type);
+  // Of i4 all strides but that of neighbours are even.
+  return static_cast<const char*>(data) + elements * bits_of(type) / 8;
 }
 
 }  // namespace

@@ -67,6 +67,10 @@ std::optional<DType> Epilogue::type(std::size_t slot) const {
 }
 
 Epilogue Epilogue::with_type(std::size_t slot, DType type) const {
+  if (bits_of(type) < 8)
+    throw Error(ErrorKind::invalid_argument,
+                "operand " + names_.at(slot) + " of an epilogue is of " +
+                    std::string(to_string(type)) + ", which is a type of B only");
   EpilogueForm form = *form_;
   if (std::optional<DType>& stated = form.operands.at(slot).type; !stated) stated = type;
   Epilogue typed = *this;

@@ -11,7 +11,7 @@
 namespace tilewise::cli {
 namespace {
 
-constexpr const char* kRangeColumns = "m, n, k, layout, dtype, out, math, weight, source";
+constexpr const char* kRangeColumns = "m, n, k, layout, dtype, dtype_b, out, math, weight, source";
 
 Extents extents_in(const Row& row, const char* column) {
   const auto found = row.find(column);
@@ -47,6 +47,7 @@ void add_block(std::vector<WeightedRange>& ranges, const Row& row, const Problem
                   weight_of(row) / static_cast<double>(types.size())};
   for (const std::string& type : types) {
     options.dtype = type;
+    options.dtype_b = value_of(row, "dtype_b", row.contains("dtype") ? "" : defaults.dtype_b);
     options.out = value_of(row, "out", row.contains("dtype") ? "" : defaults.out);
     options.math = value_of(row, "math", row.contains("dtype") ? "strict" : defaults.math);
     const Problem kind = kind_of(options);

@@ -90,6 +90,10 @@ inline void copy_async(void* to, const void* from, int bytes, int valid, int unw
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   for (int i = unwanted; i < valid; ++i) (void)static_cast<const volatile char*>(from)[i];
 #endif
+  if ((reinterpret_cast<unsigned long long>(to) | reinterpret_cast<unsigned long long>(from)) %
+          static_cast<unsigned>(bytes) !=
+      0)
+    runtime->fault({"", 0}, "a copy between addresses that are not aligned to its bytes");
   // A loop: the thread sanitizer does not see memset here.
   for (int i = 0; i < bytes / 4; ++i) static_cast<unsigned*>(to)[i] = ~0u;
   runtime->copy(static_cast<char*>(to) + unwanted, static_cast<const char*>(from) + unwanted,

@@ -60,7 +60,8 @@ struct Problem;
 /// In strict products of 8-bit floats `acc(a[i,k/128] * b[j/128,k/128])` multiplies the sum of each
 /// 128 steps of k by scales of A and B before the sums are added. Either may be left out; B's are
 /// [j/128,k/128] or [j,k/128]. With k first ([k/128,i]) the scales of a step of k are neighbours in
-/// memory. Immutable; thread-safe.
+/// memory. Where B has fewer bits than A, `acc(s[j,k/64])` scales its blocks of 32 steps of k or
+/// another power of two. Immutable; thread-safe.
 class Epilogue {
  public:
   /// Throws Error(invalid_argument) that points into the text: what is wrong, and what is allowed.

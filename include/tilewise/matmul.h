@@ -242,7 +242,7 @@ typedef struct tilewise_problem {
   tilewise_layout layout;
   int64_t m, n, k;
   int64_t batch;         /* products in one call; 0 counts as 1 */
-  tilewise_type operand; /* type of A and B */
+  tilewise_type operand; /* type of A, and of B unless operand_b states it */
   tilewise_type
       result; /* type of C: the same, or I32 for I8; F32 for 16 bits; F32, F16, BF16 for 8 */
   tilewise_math math;

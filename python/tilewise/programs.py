@@ -199,6 +199,8 @@ def _row(result: Mapping[str, Any]) -> dict[str, Any]:
         "batch": problem["batch"], "epilogue": problem.get("epilogue", ""), "order": problem.get("order", ""), "time_us": None, "tflops": None, "kernel_template": None, "configuration": None,
         "cublas_us": None, "evaluated": result.get("evaluated"), "stored": result.get("stored"),
     }
+    if len(types) > 1 and types[1] != types[0]:
+        row["dtype_b"] = types[1]
     products = problem["batch"]
     if "grouped" in problem:
         row["grouped"], row["distribution"] = problem["grouped"].split()

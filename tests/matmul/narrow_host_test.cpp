@@ -2,14 +2,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <random>
 #include <vector>
 
+#include "templates/kernel_template.hpp"
 #include "tests/matmul/served_checks.hpp"
 #include "tilewise/error.hpp"
 #include "tilewise/matmul.h"
 #include "tilewise/matmul.hpp"
 #include "tilewise/number.hpp"
+#include "vocabulary/epilogue.hpp"
 
 namespace tilewise::narrow_host_test {
 namespace {
@@ -45,10 +48,10 @@ class NarrowOnTheCpu : public test::Served {
 
   /// Checks the product of k steps, with scales s[k/128,j] if `scaled`.
   void check(Matmul& matmul, DType of_a, DType of_b, Layout layout, std::int64_t m, std::int64_t n,
-             std::int64_t k, bool scaled) {
+             std::int64_t k, bool scaled, std::int64_t together = 8) {
     Problem problem = typed_problem(layout, m, n, k, of_a, of_b, of_a);
     SCOPED_TRACE(to_string(problem));
-    const auto even = [](std::int64_t x) { return (x + 7) / 8 * 8; };
+    const auto even = [&](std::int64_t x) { return (x + together - 1) / together * together; };
     const Stored a(of_a, m, k, even(k), 1);
     const bool turned = b_transposed(layout);
     const Stored b(of_b, turned ? n : k, turned ? k : n, even(turned ? k : n), 2);
@@ -90,6 +93,68 @@ TEST_F(NarrowOnTheCpu, EveryTypeLayoutAndScale) {
   check(matmul, DType::bf16, DType::i4, Layout::nt, 1, 7, 0, false);
 }
 
+// The executor refuses copies that are not aligned, as a GPU does.
+TEST_F(NarrowOnTheCpu, EveryAlignmentOfRows) {
+  Matmul matmul(options);
+  for (const std::int64_t together : {2, 4, 8, 12, 16, 24, 32, 40})
+    for (const DType of_b : {DType::i4, DType::i8})
+      check(matmul, DType::bf16, of_b, Layout::nt, 3, 20, together - 1, false, together);
+}
+
+TEST_F(NarrowOnTheCpu, TheDefaultIsValidOnEveryGpu) {
+  for (const char* target : {"sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_120"})
+    for (const ProductKind& kind : product_kinds())
+      for (const std::int64_t m : {1, 16, 32, 64, 500})
+        for (const int alignment : {4, 8, 16})
+          for (const char* scales : {"", "acc(s[k/32,j])", "acc(s[j,k/4096])"}) {
+            if (kind.a == kind.b) continue;
+            Problem problem = typed_problem(Layout::nt, m, 4096, 4096, kind.a, kind.b, kind.c);
+            set_alignment(problem, {alignment, alignment, 2});
+            if (*scales) set_epilogue(problem, Epilogue(scales));
+            const DeviceInfo gpu = nominal_device(parse_target(target));
+            const KernelTemplate& kernel = find_template("narrow");
+            EXPECT_EQ(rejection(kernel, problem, kernel.default_configuration(problem, gpu), gpu),
+                      "")
+                << to_string(problem) << " on " << target;
+          }
+}
+
+// A block of k that is summed in pieces: those behind k are 0, and not 0 times infinity.
+TEST_F(NarrowOnTheCpu, AnInfiniteScaleIsInfinite) {
+  Matmul matmul(options);
+  for (const char* text : {"acc(s[j,k/32])", "acc(s[j,k/256])", "acc(s[k/4096,j])"}) {
+    Problem problem = typed_problem(Layout::nt, 1, 16, 16, DType::f16, DType::i8, DType::f16);
+    set_epilogue(problem, Epilogue(text));
+    const std::vector<std::uint16_t> a(16, 0x3c00);
+    const std::vector<std::int8_t> b(16 * 16, 1);
+    const std::vector<float> scales(16, std::numeric_limits<float>::infinity());
+    const EpilogueOperand operand{scales.data(), problem.epilogue->operands[0].k_first ? 16 : 1, 0,
+                                  0};
+    std::vector<std::uint16_t> c(16);
+    Call call;
+    call.a = a.data(), call.b = b.data(), call.c = c.data();
+    call.lda = call.ldb = call.ldc = 16;
+    call.operands = {&operand, 1};
+    matmul(problem, call);
+    EXPECT_EQ(c, std::vector<std::uint16_t>(16, 0x7c00)) << text;
+  }
+}
+
+TEST_F(NarrowOnTheCpu, APackedBIsOfItsOwnType) {
+  Matmul matmul(options);
+  const Problem problem = typed_problem(Layout::nt, 2, 16, 32, DType::f16, DType::i8, DType::f16);
+  const Stored a(DType::f16, 2, 32, 32, 1), b(DType::i8, 16, 32, 32, 2);
+  std::vector<std::uint16_t> c(32), again(32);
+  Call call;
+  call.a = a.bytes.data(), call.b = b.bytes.data(), call.c = c.data();
+  call.lda = call.ldb = 32, call.ldc = 16;
+  matmul(problem, call);
+  const PackedOperand packed = matmul.pack_b(problem, b.bytes.data(), 32);
+  call.packed_b = &packed, call.c = again.data();
+  matmul(problem, call);
+  EXPECT_EQ(again, c);
+}
+
 TEST_F(NarrowOnTheCpu, WhatNoProductHasIsRefused) {
   Matmul matmul(options);
   const auto refusal = [&](const Problem& problem, std::int64_t ldb) {
@@ -115,6 +180,7 @@ TEST_F(NarrowOnTheCpu, WhatNoProductHasIsRefused) {
   set_epilogue(problem, Epilogue("acc(s[i,k/128])"));
   EXPECT_THAT(refusal(problem, 16), HasSubstr("allowed is acc(s[j,k/128])"));
   EXPECT_THROW(Epilogue("acc + bias:i4[j]"), Error);
+  EXPECT_THROW(Epilogue("acc + bias[j]").with_type(0, DType::i4), Error);
 }
 
 TEST_F(NarrowOnTheCpu, IsServedInC) {

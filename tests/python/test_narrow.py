@@ -48,6 +48,18 @@ def test_batches_and_slices(device):
     assert torch.equal(product(a[1], tilewise.Int4(packed(w)[1]).T), exact[1])
 
 
+def test_broadcast_batches(device):
+    a = whole(-4, 5, 2, 3, 5, 64, device=device).half()
+    w = whole(-8, 8, 2, 1, 24, 64, device=device, seed=2)
+    exact = torch.matmul(a.float(), w.float().mT).half()
+    assert torch.equal(product(a, tilewise.Int4(packed(w)).T), exact)
+
+
+def test_one_output(device):
+    a, w = whole(-4, 5, 5, 64, device=device).half(), whole(-8, 8, 1, 64, device=device, seed=2)
+    assert torch.equal(product(a, tilewise.Int4(packed(w)).T), (a.float() @ w.float().T).half())
+
+
 def test_int4_states_its_shape(device):
     b = tilewise.Int4(packed(whole(-8, 8, 40, 256, device=device)))
     assert b.shape == (40, 256) and b.T.shape == (256, 40) and b.T.T.shape == (40, 256)

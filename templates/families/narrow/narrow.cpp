@@ -80,6 +80,8 @@ struct Narrow {
   }
 };
 
+constexpr int kMostCopies = 64;  // of a thread, a tile
+
 using In = ConstraintInput;
 using Common = CommonConstraints<Narrow>;
 constexpr auto constraint = Common::constraint;
@@ -114,7 +116,7 @@ std::vector<Constraint> constraints() {
       constraint("few_copies",
                  {"TILE_M", "BLOCKS", "WARPS_N", "WARPS_K", "TILE_K", "BYTES_A", "BYTES_B"},
                  "a thread has at most 64 copies of a tile",
-                 [](const Narrow& s, const In&) { return s.copies() <= 64; }),
+                 [](const Narrow& s, const In&) { return s.copies() <= kMostCopies; }),
       constraint(
           "warpgroups", {"WGMMA", "WARPS_N", "TILE_K"},
           "with WGMMA WARPS_N is a multiple of 4 and TILE_K of 64; it needs the feature wgmma",
@@ -242,18 +244,28 @@ Configuration default_configuration(const Problem& problem, const DeviceInfo& de
   while (!is_grouped(problem) && split < 16 && 2 * tiles * split <= 2 * device.multiprocessors &&
          problem.k >= std::int64_t{512} * split)
     split *= 2;
-  return {{"WGMMA", 0},
-          {"TILE_M", tile_m},
-          {"BLOCKS", 2},
-          {"WARPS_N", 2},
-          {"WARPS_K", 2},
-          {"TILE_K", 256},
-          {"STAGES", 3},
-          {"BYTES_A", std::min(16, problem.a.alignment)},
-          {"BYTES_B", std::min(16, problem.b.alignment)},
-          {"VECTOR_C", 1},
-          {"BLOCKS_PER_SM", 1},
-          {"SPLIT_K", split}};
+  Configuration c{{"WGMMA", 0},
+                  {"TILE_M", tile_m},
+                  {"BLOCKS", 2},
+                  {"WARPS_N", 2},
+                  {"WARPS_K", 2},
+                  {"TILE_K", 256},
+                  {"STAGES", 3},
+                  {"BYTES_A", std::min(16, problem.a.alignment)},
+                  {"BYTES_B", std::min(16, problem.b.alignment)},
+                  {"VECTOR_C", 1},
+                  {"BLOCKS_PER_SM", 1},
+                  {"SPLIT_K", split}};
+  // Of less shared memory, and of more threads where copies are narrow.
+  const auto fits = [&] {
+    const Narrow made(problem, c);
+    return blocks_fit(1, {.shared_bytes = made.shared_bytes()}, device) &&
+           made.copies() <= kMostCopies;
+  };
+  if (!fits()) c.set("STAGES", 2);
+  if (!fits()) c.set("TILE_K", 128);
+  if (!fits()) c.set("TILE_M", std::min(tile_m, 32));
+  return c;
 }
 
 }  // namespace

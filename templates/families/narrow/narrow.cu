@@ -31,6 +31,9 @@ KERNEL(kThreads, BLOCKS_PER_SM) narrow(ARGUMENTS MultiplyArgs args) {
   char* shared = reinterpret_cast<char*>(shared_floats());
   const WorkTile work_tile = work_tile_of_block(args, TILE_M, kTileN);
   const Tile tile = work_tile.tile;
+  if constexpr (GROUPED != 0) {
+    if (!tile.any()) return;
+  }
   const Int64 row_end = row_end_of(args, tile);
   const auto at_most = [](Int64 value, int most) { return value < most ? int(value) : most; };
 
@@ -89,7 +92,10 @@ KERNEL(kThreads, BLOCKS_PER_SM) narrow(ARGUMENTS MultiplyArgs args) {
       UNROLL_ALL
       for (int i = 0; i < BLOCKS * 2; ++i) {
         const int column = first_column + i / 2 * kToNextBlock + i % 2 * 8;
-        const Sum scale = ScaleOfB::read(of_tile + (warp_k * kSlice + block * kBlock) / kScaledSteps * kTileN + column);  //@ narrow-block
+        const Sum read = ScaleOfB::read(of_tile + (warp_k * kSlice + block * kBlock) / kScaledSteps * kTileN + column);  //@ narrow-block
+        // What lies behind k is 0, also where the scale is infinite.
+        const bool any = Int64(t) * TILE_K + warp_k * kSlice + block * kBlock < part;
+        const Sum scale = any ? read : Sum(0);
         UNROLL_ALL
         for (int j = 0; j < kColumns; ++j) {
           UNROLL_ALL
