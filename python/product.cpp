@@ -144,15 +144,14 @@ void check_shapes(const View& a, const View& b, const View& out) {
 
 void check_types(const View& a, const View& b, const View& out) {
   if (a.type == b.type) return;
-  std::string beside;
+  std::string narrow;
   for (const ProductKind& kind : product_kinds())
-    if (kind.a == a.type && kind.c == out.type) {
+    if (kind.a == a.type && kind.c == out.type && kind.b != kind.a) {
       if (kind.b == b.type) return;
-      beside += (beside.empty() ? "" : ", ") + std::string(to_string(kind.b));
+      narrow += (narrow.empty() ? ", or b is of " : ", ") + std::string(to_string(kind.b));
     }
   refuse("a is of " + std::string(to_string(a.type)) + " and b of " +
-         std::string(to_string(b.type)) + "; with results of " + std::string(to_string(out.type)) +
-         " b is of " + (beside.empty() ? "a's type" : beside));
+         std::string(to_string(b.type)) + ": both must have one type" + narrow);
 }
 
 namespace {
