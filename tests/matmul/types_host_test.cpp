@@ -12,7 +12,7 @@ struct TypesOnTheCpu : test::Served {
 TEST_F(TypesOnTheCpu, EveryKindInTurnBatchedOrNot) {
   Matmul matmul(options);
   int kinds = 0;
-  for (const ProductKind& kind : test::whole_byte_kinds()) {
+  for (const ProductKind& kind : test::one_type_kinds()) {
     const Layout layout = test::kLayouts[kinds++ % 4];
     const Problem problem =
         typed_problem(layout, 9, 7, 13, kind.a, kind.b, kind.c, kind.math, kinds % 2 ? 3 : 1);
@@ -47,7 +47,7 @@ TEST_F(TypesOnTheCpu, TypedPointersNeedNoProblem) {
 // BLAS: with k = 0 the result is beta C, of any type, mode, layout and alignment.
 TEST_F(TypesOnTheCpu, WithoutASumEveryKindGivesBetaC) {
   Matmul matmul(options);
-  for (const ProductKind& kind : test::whole_byte_kinds())
+  for (const ProductKind& kind : test::one_type_kinds())
     for (const Layout layout : test::kLayouts)
       for (const std::int64_t size : {1, 5, 8, 64}) {
         if (kind.a != DType::f32 && (layout != Layout::nn || size != 5)) continue;
@@ -78,13 +78,13 @@ struct SpecialNumbersOnTheCpu : test::Served {
 
 TEST_F(SpecialNumbersOnTheCpu, NanAndInfinityStayWhereTheyBelong) {
   std::size_t turn = 0;
-  for (const ProductKind& kind : test::whole_byte_kinds())
+  for (const ProductKind& kind : test::one_type_kinds())
     check_nan_and_infinity(kind, test::kLayouts[turn++ % 4]);
 }
 
 TEST_F(SpecialNumbersOnTheCpu, ByWgmmaToo) {
   std::size_t turn = 0;
-  for (const ProductKind& kind : test::whole_byte_kinds())
+  for (const ProductKind& kind : test::one_type_kinds())
     check_nan_and_infinity(kind, test::kLayouts[turn++ % 4], "wgmma");
 }
 

@@ -42,7 +42,7 @@ struct Form {
 /// "stored": the forms whose kernels the damage tests store. "few": each kind once. "all": every
 /// form.
 inline Form drawn_form(Generator& generator, const std::string& forms) {
-  const auto kinds = product_kinds();
+  const auto kinds = test::whole_byte_kinds();
   const auto kind = [](DType type) { return *find_product_kind(type, type, MathMode::strict); };
   if (forms == "stored") {
     const std::array<Form, 5> stored{{{kind(DType::f32), Layout::nn},
@@ -189,6 +189,8 @@ inline Product::Product(std::uint64_t seed, const std::string& forms) {
   draw_scalars(generator, form.kind);
   way_ = any_of(generator, std::array{Way::device_pointers, Way::device_pointers,
                                       Way::host_pointers, Way::device_scalars, Way::packed});
+  // Products on host pointers have operands of one type.
+  if (way_ == Way::host_pointers && form.kind.a != form.kind.b) way_ = Way::device_pointers;
   pack_a_ = one_in(generator, 2), pack_b_ = !pack_a_ || one_in(generator, 2);
   null_operands_ = !reads_operands() && way_ != Way::device_scalars && way_ != Way::packed &&
                    one_in(generator, 2);

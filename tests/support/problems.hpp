@@ -43,6 +43,14 @@ inline std::vector<ProductKind> whole_byte_kinds() {
   return kinds;
 }
 
+/// Those with an A and a B of one type.
+inline std::vector<ProductKind> one_type_kinds() {
+  std::vector<ProductKind> kinds;
+  for (const ProductKind& kind : product_kinds())
+    if (kind.a == kind.b) kinds.push_back(kind);
+  return kinds;
+}
+
 /// The problem with these types. Its alignments are at least one element.
 inline Problem with_kind(Problem problem, const ProductKind& kind) {
   set_types(problem, kind);
