@@ -86,14 +86,14 @@ namespace tilewise_host {
 // An asynchronous copy first fills its destination with the canary 0xFF (NaN in any float type),
 // which shows reads that are too early and overwritten data that are still needed. The data are
 // stored when the thread waits for them, without the first `unwanted` bytes.
-inline void copy_async(void* to, const void* from, int bytes, int valid, int unwanted) {
+inline void copy_async(void* to, const void* from, int bytes, int valid, int unwanted, Site site) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   for (int i = unwanted; i < valid; ++i) (void)static_cast<const volatile char*>(from)[i];
 #endif
   if ((reinterpret_cast<unsigned long long>(to) | reinterpret_cast<unsigned long long>(from)) %
           static_cast<unsigned>(bytes) !=
       0)
-    runtime->fault({"", 0}, "a copy between addresses that are not aligned to its bytes");
+    runtime->fault(site, "a copy between addresses that are not aligned to its bytes");
   // A loop: the thread sanitizer does not see memset here.
   for (int i = 0; i < bytes / 4; ++i) static_cast<unsigned*>(to)[i] = ~0u;
   runtime->copy(static_cast<char*>(to) + unwanted, static_cast<const char*>(from) + unwanted,

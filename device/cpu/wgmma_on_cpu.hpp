@@ -147,7 +147,7 @@ inline __attribute__((noinline)) void multiply_async(typename Number::Wide (&sum
 }
 
 // A left operand in registers: the lanes of a row exchange their words, as they are at the issue.
-template <class Number, int N, bool KEEP>
+template <class Number, int N>
 inline void add_product_of_registers(const AsyncProduct& product, void* of_thread) {
   using Stored = typename Number::Stored;
   const MatrixInShared<true> right(product.right, product.right_bits);
@@ -165,13 +165,11 @@ inline void add_product_of_registers(const AsyncProduct& product, void* of_threa
       right.copy(stored, 8 * j + lane % 4 * 2 + e);
       for (int k = 0; k < 16; ++k) column[k] = Number::widen(stored[k]);
       for (int r = 0; r < 2; ++r) {
-        float& sum = sums[4 * j + 2 * r + e];
-        if (!KEEP) sum = 0;
-        add_products<2>(sum, left[r], column);
+        add_products<2>(sums[4 * j + 2 * r + e], left[r], column);
       }
     }
 }
-template <class Number, int N, bool KEEP, class Descriptor>
+template <class Number, int N, class Descriptor>
 inline __attribute__((noinline)) void multiply_async_of_registers(float (&sums)[N / 2],
                                                                   const unsigned (&left)[4],
                                                                   const Descriptor& right,
@@ -187,7 +185,7 @@ inline __attribute__((noinline)) void multiply_async_of_registers(float (&sums)[
       rows[word % 2][k] = static_cast<Stored>(both);
       rows[word % 2][k + 1] = static_cast<Stored>(both >> 16);
     }
-  const AsyncProduct product{add_product_of_registers<Number, N, KEEP>,
+  const AsyncProduct product{add_product_of_registers<Number, N>,
                              sums,
                              sizeof sums,
                              reinterpret_cast<const char*>(rows),

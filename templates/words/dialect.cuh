@@ -150,10 +150,11 @@ DEVICE void store_vector(float* to, const float (&from)[COUNT]) {
 // (cp.async with a source size; sm_80 and later, as the two below). Both addresses are aligned to BYTES. The copy is
 // complete after copies_done(). The first `before_row` bytes are copied, but not used: they may lie outside the operand.
 template <int BYTES>
-DEVICE void copy_bytes_async(void* to_shared, const void* from, int valid, [[maybe_unused]] int before_row = 0) {
+DEVICE void copy_bytes_async(void* to_shared, const void* from, int valid, [[maybe_unused]] int before_row = 0,
+                             [[maybe_unused]] SourceLine at = source_line()) {
   const int bytes = valid >= BYTES ? BYTES : (valid > 0 ? valid : 0);
 #ifdef TILEWISE_HOST
-  tilewise_host::copy_async(to_shared, from, BYTES, bytes, before_row);
+  tilewise_host::copy_async(to_shared, from, BYTES, bytes, before_row, at);
 #else
   const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(to_shared));
   if constexpr (BYTES == 16) {

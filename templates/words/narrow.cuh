@@ -1,5 +1,5 @@
-// Words of the kernel dialect for weights: eight neighbouring numbers of 4 or 8 bits become pairs of f16 or bf16, which
-// represent each of them exactly. Only ordinary integer instructions and exact arithmetic of pairs are used.
+// Words of the kernel dialect for weights: numbers of 4 or 8 bits become pairs of f16 or bf16. These represent each of them
+// exactly. Only ordinary integer instructions and exact arithmetic of pairs are used.
 #pragma once
 #include "words/types.cuh"
 
@@ -71,9 +71,8 @@ struct Pairs<TYPE_BF16> {
                  "{.reg .b32 c;\n mov.b32 c, 0x80008000;\n fma.rn.bf16x2 %0, %1, %2, c;}")
 };
 
-// Numbers of TYPE, as they are stored from the lowest bits of a word on. pair(): numbers 2 nth and 2 nth + 1 of a word, as a
-// pair of TO, which is TYPE_F16 or TYPE_BF16. PAIRS: of a word. `not_a_number` is not 0 from the first NaN on, of which the
-// pair has a number.
+// The numbers of TYPE in a word, the first in its lowest bits. They are PAIRS pairs. pair() returns pair `nth` as TO (TYPE_F16
+// or TYPE_BF16). A NaN becomes some number, and sets bits of `not_a_number`, which pair() never clears.
 template <int TYPE, int TO>
 struct Narrow;
 

@@ -1,4 +1,4 @@
-// The types of a product: ELEMENT (of A), ELEMENT_B (of B; A's), RESULT (of C) and SUM (of the accumulator) are macros with DType's
+// The types of a product: ELEMENT (of A), ELEMENT_B (of B; default: ELEMENT), RESULT (of C) and SUM (of the accumulator) are macros with DType's
 // numbers (tilewise/dtype.hpp). The default is f32.
 //
 // Stored is the type in memory: 16- and 8-bit floats are integers. Wide is the type of arithmetic and of the

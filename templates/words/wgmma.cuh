@@ -175,27 +175,21 @@ DEVICE void multiply_async(Sum (&sums)[WGMMA_N / 2], const MatrixDescriptor& lef
 #endif
 }
 
-// The same with the left operand in registers: of lane l of warp w, word 2 h + r has the steps of k 8 h + l % 4 x 2 and the
+// sums += left x right, with the left operand in registers: of lane l of warp w, word 2 h + r has the steps of k 8 h + l % 4 x 2 and the
 // next one, of row 16 w + l / 4 + 8 r. Two 16-bit numbers in a word, the first in the low half. The registers may not be
 // changed before the wgmma_wait() that covers the instruction. The right operand lies along k. Called by the whole warpgroup.
 #if ELEMENT == TYPE_BF16 || ELEMENT == TYPE_F16
 #define TILEWISE_WGMMA_OF_REGISTERS(n, sums, first, second, third, fourth, right)                          \
   "wgmma.mma_async.sync.aligned.m64n" #n TILEWISE_WGMMA_TYPES " {" sums "}, {" first ", " second ", " third \
-  ", " fourth "}, " right ", "
-template <bool KEEP = true>
+  ", " fourth "}, " right ", 1, 1, 1, 0;"
 DEVICE void multiply_async(Sum (&sums)[WGMMA_N / 2], const unsigned (&left)[4], const MatrixDescriptor& right,
                            [[maybe_unused]] SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
-  tilewise_host::multiply_async_of_registers<Number<ELEMENT>, WGMMA_N, KEEP>(sums, left, right, at);
+  tilewise_host::multiply_async_of_registers<Number<ELEMENT>, WGMMA_N>(sums, left, right, at);
 #else
-#define TILEWISE_MULTIPLY_REGISTERS(keep)                                                                  \
-  asm volatile(TILEWISE_OF_WIDTH(TILEWISE_WGMMA_, WGMMA_N)(TILEWISE_WGMMA_OF_REGISTERS) keep ", 1, 1, 0;"    \
-               : TILEWISE_OF_WIDTH(TILEWISE_OPERANDS_, WGMMA_N)(sums)                                       \
-               : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right.bits))
-  if constexpr (KEEP)
-    TILEWISE_MULTIPLY_REGISTERS("1");
-  else
-    TILEWISE_MULTIPLY_REGISTERS("0");
+  asm volatile(TILEWISE_OF_WIDTH(TILEWISE_WGMMA_, WGMMA_N)(TILEWISE_WGMMA_OF_REGISTERS)
+               : TILEWISE_OF_WIDTH(TILEWISE_OPERANDS_, WGMMA_N)(sums)
+               : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right.bits));
 #endif
 }
 #endif

@@ -63,6 +63,11 @@ TEST(PlantedNarrow, AFragmentsRowsExchanged) {
   expect_found(kInt8, changed("narrow-fragment"_marker, "word % 2", "1 - word % 2"), kWrong);
 }
 
+TEST(PlantedNarrow, ACopyThatIsNotAligned) {
+  expect_found(kInt8, changed("narrow-copy"_marker, "stage + place", "stage + 2 + place"),
+               {"tiles.cuh", "not aligned to its bytes"});
+}
+
 TEST(PlantedNarrow, RowsThatAreCopiedToOnePlace) {
   expect_found(kInt8, changed("narrow-copy"_marker, "to_row + row", "to_row"), kWrong);
 }
