@@ -69,7 +69,8 @@ StridedArray elements_of(const GivenOperand& x) {
   StridedArray elements;
   elements.data = x.pointer;
   elements.element_bytes = bytes_of(x.type);
-  const int in_byte = bits_of(x.type) < 8 ? 8 / bits_of(x.type) : 1;  // of which an element is
+  // Of i4 the elements compared here are bytes of two numbers.
+  const int in_byte = bits_of(x.type) < 8 ? 8 / bits_of(x.type) : 1;
   elements.add(x.batch, x.stride / in_byte);
   elements.add(x.rows, x.ld / in_byte);
   elements.add((x.columns + in_byte - 1) / in_byte, 1);

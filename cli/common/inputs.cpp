@@ -81,12 +81,13 @@ std::string bad_time(const std::string& text) {
   return "'" + text + "' is not allowed; give seconds above 0, as in 60, 90s, 2m, 1.5h";
 }
 
-/// "{f32,f64,...}": the distinct names that `pick` returns for all product kinds.
+/// "{f32,f64,...}": the distinct names that `pick` returns for all product kinds, without "".
 std::string choices_of(const std::function<std::string_view(const ProductKind&)>& pick) {
   std::vector<std::string> names;
   for (const ProductKind& kind : product_kinds()) {
     const std::string name(pick(kind));
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(name);
   }
   return "{" + join(names, ",") + "}";
 }
@@ -181,13 +182,15 @@ void add_kind_options(CLI::App& app, ProblemOptions& options) {
   add_list_option(app, "--layout,--layouts", options.layout,
                   "How A and B are stored (n as is, t transposed); a list, or all")
       ->type_name("{nn,nt,tn,tt,all}");
-  app.add_option("--dtype", options.dtype, "Type of A and B")
+  app.add_option("--dtype", options.dtype, "Type of A, and of B without --dtype-b")
       ->type_name(choices_of([](const ProductKind& kind) { return to_string(kind.a); }))
       ->capture_default_str();
   app.add_option(
          "--dtype-b", options.dtype_b,
          "Type of B where it is narrower than A's, as of weights beside an A of f16 or bf16")
-      ->type_name(choices_of([](const ProductKind& kind) { return to_string(kind.b); }));
+      ->type_name(choices_of([](const ProductKind& kind) {
+        return kind.b == kind.a ? std::string_view() : to_string(kind.b);
+      }));
   app.add_option("--out", options.out, "Type of C (else A's; of i8 i32, of e4m3 and e5m2 f32)")
       ->type_name(choices_of([](const ProductKind& kind) { return to_string(kind.c); }));
   app.add_option("--math", options.math,

@@ -20,12 +20,13 @@ enum class EpilogueOver : std::uint8_t {
   rows,      ///< name[i]: the elements of a row of C
   columns,   ///< name[j]: the elements of a column of C
   elements,  ///< name[i,j]: one element of C
-  // Scales of products (Epilogue), one for each kScaledSteps steps of k:
+  // Scales of products (Epilogue), one for each kScaledSteps steps of k or as many as the text has:
   row_blocks,     ///< name[i,k/128]: of a row of A
   column_blocks,  ///< name[j,k/128]: of a column of B
   tiles           ///< name[j/128,k/128]: of 128 columns of B
 };
-/// Steps of k, and of tiles columns, that one scale is for.
+/// Steps of k, and of tiles columns, that one scale is for. Of narrow weights the text may have
+/// others.
 inline constexpr std::int64_t kScaledSteps = 128;
 /// Whether an operand has scales of products.
 constexpr bool is_scale(EpilogueOver over) { return over >= EpilogueOver::row_blocks; }

@@ -232,6 +232,12 @@ int reads_b_alignment(const Problem& problem, Pack pack) {
   return pack == Pack::none ? problem.b.alignment : 16;
 }
 
+int stored_alignment(const Problem& problem, int splits) {
+  if (splits <= 1) return problem.c.alignment;
+  return common_alignment({static_cast<std::uint64_t>(problem.n) *
+                           static_cast<std::uint64_t>(bytes_of(problem.accumulator))});
+}
+
 KernelSpec kernel_of(std::string source, std::string entry, const Configuration& configuration,
                      std::initializer_list<std::string_view> only_the_plans) {
   KernelSpec kernel{std::move(source), std::move(entry), {}};

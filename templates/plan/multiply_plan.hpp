@@ -95,6 +95,8 @@ bool reads_b_transposed(const Problem& problem, Pack pack);
 /// rows are aligned to 128 bytes, and count as 16.
 int reads_a_alignment(const Problem& problem, Pack pack);
 int reads_b_alignment(const Problem& problem, Pack pack);
+/// That of the rows that the step writes: of C, or where k is split of partial sums.
+int stored_alignment(const Problem& problem, int splits);
 
 /// A kernel whose constants are a configuration's parameters, without those that only the plan
 /// reads.

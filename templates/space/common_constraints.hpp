@@ -96,8 +96,8 @@ struct CommonConstraints : ConstraintsOver<Numbers> {
   }
 
   /// Numbers::tile_m, tile_n, split. Split tiles are at most `waves` blocks a multiprocessor.
-  static Constraint split_needed(double waves) {
-    return hint("split_needed", {"TILE_M", "TILE_N", "SPLIT_K"},
+  static Constraint split_needed(double waves, Names reads = {"TILE_M", "TILE_N", "SPLIT_K"}) {
+    return hint("split_needed", std::move(reads),
                 "k is split only where tiles alone leave multiprocessors idle, or for an order",
                 [waves](const Numbers& s, const In& in) {
                   if (in.problem.order) return true;

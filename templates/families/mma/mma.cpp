@@ -6,6 +6,35 @@
 #include "templates/plan/pack_plan.hpp"
 
 namespace tilewise {
+double mma::tensor_rate(const Problem& problem, const Target& target) {
+  // 16 bits, tf32, i8, fp8, f64
+  struct Row {
+    int capability;
+    std::array<double, 5> rates;
+  };
+  static constexpr Row rows[] = {
+      {75, {8, 0, 16, 0, 0}},   {80, {16, 8, 32, 0, 1}},           {86, {4, 2, 8, 0, 0.03}},
+      {89, {4, 2, 8, 8, 0.03}}, {90, {9.4, 4.7, 18.8, 9.4, 0.97}}, {100, {10, 5, 20, 10, 0.5}},
+      {120, {4, 2, 8, 8, 0.03}}};
+  const int capability = target.major * 10 + target.minor;
+  const Row* row = &rows[0];
+  for (const Row& r : rows)
+    if (r.capability <= capability) row = &r;
+  switch (problem.a.type) {
+    case DType::f32:
+      return row->rates[1] / (problem.math == MathMode::f32x3 ? 3 : 1);
+    case DType::f64:
+      return row->rates[4];
+    case DType::i8:
+      return row->rates[2];
+    case DType::e4m3:
+    case DType::e5m2:
+      return row->rates[3];
+    default:
+      return row->rates[0];
+  }
+}
+
 namespace {
 
 using mma::Mma;
@@ -33,38 +62,6 @@ bool supports(const Problem& problem, const DeviceInfo& device) {
       return false;
   }
   return false;
-}
-
-/// Multiply-adds of mma.sync per clock of a multiprocessor, as a multiple of f32's on the ordinary
-/// units. Of 9.0: measured (bench/results/h200_mma_rates.txt: 0.59 of wgmma's). Of others: NVIDIA's
-/// architecture whitepapers. fp8 is multiplied as f16 on 9.0 and 10.0.
-double tensor_rate(const Problem& problem, const Target& target) {
-  // 16 bits, tf32, i8, fp8, f64
-  struct Row {
-    int capability;
-    std::array<double, 5> rates;
-  };
-  static constexpr Row rows[] = {
-      {75, {8, 0, 16, 0, 0}},   {80, {16, 8, 32, 0, 1}},           {86, {4, 2, 8, 0, 0.03}},
-      {89, {4, 2, 8, 8, 0.03}}, {90, {9.4, 4.7, 18.8, 9.4, 0.97}}, {100, {10, 5, 20, 10, 0.5}},
-      {120, {4, 2, 8, 8, 0.03}}};
-  const int capability = target.major * 10 + target.minor;
-  const Row* row = &rows[0];
-  for (const Row& r : rows)
-    if (r.capability <= capability) row = &r;
-  switch (problem.a.type) {
-    case DType::f32:
-      return row->rates[1] / (problem.math == MathMode::f32x3 ? 3 : 1);
-    case DType::f64:
-      return row->rates[4];
-    case DType::i8:
-      return row->rates[2];
-    case DType::e4m3:
-    case DType::e5m2:
-      return row->rates[3];
-    default:
-      return row->rates[0];
-  }
 }
 
 // Issue slots of a warp, unless another unit is stated. Fitted to times of an H200, except those
@@ -128,7 +125,7 @@ ThreadWork thread_work(const Mma& s, const Problem& problem, const DeviceInfo& d
   thread.pass_instructions = step_slots(s, device) + kRealignedChunk * shifted / s.steps();
   // Copies through registers are loaded and stored in one round.
   thread.ahead = s.async(device) ? s.stages - (s.tma ? 1.5 : 1) : 1;
-  thread.multiply_add_rate = tensor_rate(problem, device.target);
+  thread.multiply_add_rate = mma::tensor_rate(problem, device.target);
   thread.registers = s.registers(device);
   thread.resident_blocks = s.blocks;
   return thread;

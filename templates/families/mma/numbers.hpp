@@ -104,13 +104,11 @@ struct Mma {
   bool takes_rows(const Tile& tile) const {
     return (tile.shifts() ? 32 : threads()) % tile.chunks_across() == 0;
   }
-  /// Bytes of an element that the multiply step writes, and its rows' alignment in bytes.
+  /// Bytes of an element that the multiply step writes.
   int out_bytes() const { return split > 1 ? sum : result; }
-  int out_alignment(const Problem& p) const {
-    return split > 1 ? common_alignment({static_cast<std::uint64_t>(p.n) * unsigned(sum)})
-                     : p.c.alignment;
+  bool shift_c(const Problem& p) const {
+    return vector_c * out_bytes() > stored_alignment(p, split);
   }
-  bool shift_c(const Problem& p) const { return vector_c * out_bytes() > out_alignment(p); }
   /// Whether fp8 is multiplied as f16, for lack of an instruction: TILEWISE_WIDENS_FP8 in mma.cuh.
   bool multiplies_as_f16(const DeviceInfo& device) const {
     return fp8 && device.target.major >= 9 && device.target.major < 12;
@@ -162,6 +160,11 @@ struct Mma {
     return 4 * (tile.shifts() ? pieces + pieces / tile.run(threads()) : pieces);
   }
 };
+
+/// Multiply-adds of mma.sync per clock of a multiprocessor, as a multiple of f32's on the ordinary
+/// units. Of 9.0: measured (bench/results/h200_mma_rates.txt: 0.59 of wgmma's). Of others: NVIDIA's
+/// architecture whitepapers. fp8 is multiplied as f16 on 9.0 and 10.0.
+double tensor_rate(const Problem& problem, const Target& target);
 
 std::vector<Parameter> parameters();
 std::vector<Constraint> constraints();

@@ -1,7 +1,7 @@
 // narrow's multiplication by wgmma, with the weights as the left operand, in registers. See narrow.cu.
 //
-// A lane has the steps of k 2 l and 2 l + 1 of each eight, as the instruction wants them (l: its number of the four of a row).
-// The lanes of a row read the same 16 bytes.
+// Four lanes have a row of the left operand. Lane l of these has steps 2 l and 2 l + 1 of each eight steps of k: the order is
+// the instruction's. All four read the same 16 bytes.
 #pragma once
 #include "families/narrow/tiles.cuh"
 #include "words/wgmma.cuh"

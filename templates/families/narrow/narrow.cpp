@@ -1,7 +1,9 @@
 #include <algorithm>
 
 #include "templates/families/families.hpp"
+#include "templates/families/mma/numbers.hpp"
 #include "templates/families/narrow/layout.hpp"
+#include "templates/families/wgmma/numbers.hpp"
 #include "templates/space/common_constraints.hpp"
 #include "vocabulary/epilogue.hpp"
 
@@ -63,10 +65,6 @@ struct Narrow {
   int copies() const {
     return ceil_div(tile_m * layout().row_bytes_a() / bytes_a, threads()) +
            ceil_div(tile_n * layout().row_bytes_b() / bytes_b, threads());
-  }
-  int out_alignment(const Problem& p) const {
-    return split > 1 ? common_alignment({static_cast<std::uint64_t>(p.n) * unsigned(sum)})
-                     : p.c.alignment;
   }
   /// Sums, fragments of a unit, addresses.
   int registers(const DeviceInfo&) const {
@@ -132,7 +130,7 @@ std::vector<Constraint> constraints() {
                  "VECTOR_C elements are at most C's alignment (of partial sums: that of rows of n)",
                  [](const Narrow& s, const In& in) {
                    return s.vector_c * (s.split > 1 ? s.sum : s.result) <=
-                          s.out_alignment(in.problem);
+                          stored_alignment(in.problem, s.split);
                  }),
       Common::grid_fits({"TILE_M", "BLOCKS", "WARPS_N", "TILE_K", "SPLIT_K"}),
       Common::shared_fits(
@@ -161,13 +159,7 @@ std::vector<Constraint> constraints() {
            [](const Narrow& s, const In&) {
              return s.threads() * s.blocks >= 128 && s.threads() <= 512;
            }),
-      hint("split_needed", {"TILE_M", "BLOCKS", "WARPS_N", "SPLIT_K"},
-           "k is split only where tiles alone leave multiprocessors idle, or for an order",
-           [](const Narrow& s, const In& in) {
-             const double tiles = expected_row_tiles(in.problem, s.tile_m) *
-                                  double(ceil_div(in.problem.n, std::int64_t{s.tile_n}));
-             return s.split == 1 || tiles * s.split <= 8 * in.device.multiprocessors;
-           }),
+      Common::split_needed(8, {"TILE_M", "BLOCKS", "WARPS_N", "SPLIT_K"}),
       hint("split_has_work", {"TILE_K", "SPLIT_K"}, "each part of k has a tile",
            [](const Narrow& s, const In& in) {
              return in.problem.k >= std::int64_t{s.split} * s.tile_k || s.split == 1;
@@ -202,11 +194,7 @@ ThreadWork thread_work(const Narrow& s, const Problem& problem, const DeviceInfo
   thread.pass_instructions = s.blocks_n * 2 * slots_of_eight(problem) + 4 +
                              (s.scale_bytes > 0 ? s.blocks_n * s.tile_m / 8.0 : 0);
   thread.ahead = s.stages - 1;
-  // Multiply-adds of mma.sync per clock, relative to f32's on the ordinary units: as mma's.
-  thread.multiply_add_rate = device.target.major == 8 && device.target.minor == 0 ? 8
-                             : device.target.major == 9                           ? 9.4
-                             : device.target.major == 10                          ? 10
-                                                                                  : 4;
+  thread.multiply_add_rate = s.wgmma ? wgmma::kRate : mma::tensor_rate(problem, device.target);
   thread.registers = s.registers(device);
   thread.resident_blocks = s.blocks;
   return thread;
@@ -273,7 +261,7 @@ Configuration default_configuration(const Problem& problem, const DeviceInfo& de
 KernelTemplate narrow_template() {
   KernelTemplate t;
   t.name = "narrow";
-  t.summary = "B of fewer bits than A (weights), on tensor cores by warp-wide instructions";
+  t.summary = "B of fewer bits than A (weights), on tensor cores";
   t.parameters = parameters();
   t.constraints = constraints();
   t.supports = supports;

@@ -90,10 +90,9 @@ struct ScaleTiles {
   bool in_runs;  // copied 16 bytes at a time
 
   static constexpr int RUN = 16 / int(sizeof(Scale));
-  static constexpr int BYTES = kBlocksOfTile * kTileN * int(sizeof(Scale));
 
   DEVICE_MEMBER ScaleTiles(const MultiplyArgs& args, const Tile& tile, Int64 begin, Int64 steps)
-      : columns(0), at(begin), blocks((begin + steps + kScaledSteps - 1) / kScaledSteps) {
+      : at(begin), blocks((begin + steps + kScaledSteps - 1) / kScaledSteps) {
     const Int64 left = args.n - tile.column;
     const auto address = [&](Int64 column, Int64 nth) { return ScaleOfB::address(args.pointwise, tile.batch, column, nth); };
     first = address(tile.column, 0);

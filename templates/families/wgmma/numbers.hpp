@@ -101,17 +101,15 @@ struct Wgmma {
   int readers() const { return ping_pong ? 1 : consumers; }
   /// Blocks of 64 rows of a warpgroup.
   int row_blocks() const { return left().span / 64 / readers(); }
-  /// Bytes of an element that the multiply step writes, and its rows' alignment in bytes.
+  /// Bytes of an element that the multiply step writes.
   int out_bytes() const { return split > 1 ? sum : result; }
-  int out_alignment(const Problem& p) const {
-    return split > 1 ? common_alignment({static_cast<std::uint64_t>(p.n) * unsigned(sum)})
-                     : p.c.alignment;
-  }
   /// Whether TMA can store C: it writes whole 16 bytes of a row, of matrices at even distances.
   bool rows_by_tma(const Problem& p) const {
     return p.c.alignment == 16 && p.n * result % 16 == 0 && !p.pointers;
   }
-  bool shift_c(const Problem& p) const { return vector_c * out_bytes() > out_alignment(p); }
+  bool shift_c(const Problem& p) const {
+    return vector_c * out_bytes() > stored_alignment(p, split);
+  }
   /// Columns of C that a warp stages at a time.
   int staged_columns() const { return swap ? 16 : wgmma::staged_columns(width()); }
   EpilogueLayout epilogue_layout(bool shifted) const {
@@ -181,6 +179,10 @@ struct Wgmma {
 /// The packs that TMA and the instruction need.
 Pack needed_pack_a(const Problem& problem);
 Pack needed_pack_b(const Problem& problem);
+
+/// wgmma's multiply-adds of 2-byte elements per clock of a multiprocessor, as a multiple of f32's
+/// on the ordinary units. Those of 4 bytes are half, of 1 byte twice as many.
+inline constexpr double kRate = 16;
 
 std::vector<Parameter> parameters();
 std::vector<Constraint> constraints();

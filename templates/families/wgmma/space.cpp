@@ -247,7 +247,8 @@ std::vector<Constraint> search_hints() {
       hint("wide_stores", {"EPILOGUE", "VECTOR_C", "SPLIT_K"},
            "stores from shared memory are at least as wide as C's alignment, 16 bytes at most",
            [](const Wgmma& s, const In& in) {
-             const int bytes = s.vector_c * s.out_bytes(), aligned = s.out_alignment(in.problem);
+             const int bytes = s.vector_c * s.out_bytes(),
+                       aligned = stored_alignment(in.problem, s.split);
              return s.epilogue != 1 || (bytes >= aligned && (bytes >= 4 || aligned < 4));
            }),
       hint("vector_c_used", {"EPILOGUE", "VECTOR_C"},

@@ -25,9 +25,6 @@ bool supports(const Problem& problem, const DeviceInfo& device) {
          std::max({problem.batch, parts * problem.m, parts * problem.n, problem.k}) <= kMostByTma;
 }
 
-// wgmma's multiply-adds of 2-byte elements per clock of a multiprocessor, as a multiple of f32's on
-// the ordinary units. Those of 4 bytes are half, of 1 byte twice as many.
-constexpr double kRate = 16;
 // Issue slots of a warp: of a step of k, of a stage's waits.
 constexpr double kStepSlots = 2;
 constexpr double kStageSlots = 20;
@@ -64,7 +61,7 @@ ThreadWork thread_work(const Wgmma& s, const Problem& problem, std::int64_t tile
                                          : 0;
   thread.pass_instructions = share * (kStepSlots + kStageSlots / steps) + promoted / steps;
   thread.ahead = s.stages - 1.5;
-  thread.multiply_add_rate = kRate * 2 / s.element / s.products();
+  thread.multiply_add_rate = wgmma::kRate * 2 / s.element / s.products();
   thread.registers = s.register_layout().at_launch();
   thread.resident_blocks = s.blocks;
   // A warpgroup issues the products of a tile of k before those of the last one are complete: half
