@@ -70,8 +70,7 @@ def _quantized(weight: Tensor, kind: str, group: int) -> tuple[Tensor, Tensor]:
         scales = (padded.abs().amax(2) / _LARGEST[kind]).T.contiguous()
     else:
         scales = weight.float().abs().amax(1) / _LARGEST[kind]
-    scales = scales.clamp(min=torch.finfo(torch.float32).tiny).to(weight.dtype)
-    scales = torch.where(scales == 0, torch.finfo(weight.dtype).tiny, scales).to(weight.dtype)
+    scales = scales.to(weight.dtype).clamp(min=torch.finfo(weight.dtype).tiny)
     numbers = weight.float() / _spread(scales, group, k)
     if kind == "e4m3":
         return numbers.clamp(-448, 448).to(torch.float8_e4m3fn), scales
