@@ -133,6 +133,9 @@ inline bool has_scales(const Problem& problem) {
   return problem.epilogue && has_scales(*problem.epilogue);
 }
 
+/// Its first operand of scales; null without. All scales of a product have equal steps of k.
+const EpilogueSlot* scales_of(const Problem& problem);
+
 /// Why no kernel scales the products of a problem with has_scales(); else empty.
 std::string unsupported_scales(const Problem& problem);
 

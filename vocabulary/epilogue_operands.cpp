@@ -22,6 +22,14 @@ bool has_scales(const EpilogueForm& epilogue) {
                      [](const EpilogueSlot& operand) { return is_scale(operand.over); });
 }
 
+const EpilogueSlot* scales_of(const Problem& problem) {
+  if (!problem.epilogue) return nullptr;
+  const std::vector<EpilogueSlot>& operands = problem.epilogue->operands;
+  const auto found = std::find_if(operands.begin(), operands.end(),
+                                  [](const EpilogueSlot& x) { return is_scale(x.over); });
+  return found == operands.end() ? nullptr : &*found;
+}
+
 std::string unsupported_scales(const Problem& problem) {
   if (!has_scales(problem)) return "";
   const std::string text = "the epilogue \"" + to_string(*problem.epilogue) + "\"";

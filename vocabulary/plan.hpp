@@ -157,7 +157,8 @@ struct LaunchStep {
 
 /// How to encode a tensor map (TMA descriptor) for given pointers and leading dimensions. dims and
 /// box are in elements, innermost first; rank 2 or 3. The stride of dim 1 is the leading dimension
-/// `stride` times the element size.
+/// `stride` times the element size. Elements of less than a byte are copied as bytes, which the
+/// kernel counts.
 ///
 /// A row stride that is not a multiple of 16 bytes needs `row_classes` maps (rank 2). This map has
 /// the rows row_class, row_class + row_classes, ... of the matrix; its columns start at the 16-byte

@@ -18,14 +18,13 @@ using tilewise_host::TensorMapData;
 /// Refuses boxes that a GPU's driver refuses, so that a wrong plan fails on every device.
 void check_box(const TensorMapRecipe& recipe) {
   const std::size_t rank = recipe.dims.size();
-  const std::int64_t element = bytes_of(recipe.type);
   if ((rank != 2 && rank != 3) || recipe.box.size() != rank)
     refuse("rank " + std::to_string(rank) + " and a box of rank " +
            std::to_string(recipe.box.size()) + "; allowed are 2 and 3, both the same");
   for (const std::int32_t side : recipe.box)
     if (side < 1 || side > 256)
       refuse("a box side of " + std::to_string(side) + "; allowed are 1 to 256");
-  const std::int64_t line = recipe.box.front() * element;
+  const std::int64_t line = bytes_of(recipe.type, recipe.box.front());
   if (line % 16 != 0)
     refuse("a box of " + std::to_string(line) + " bytes a row; it must be a multiple of 16");
   const int swizzle = recipe.swizzle_bytes;
@@ -71,6 +70,7 @@ void CpuDevice::encode_tensor_map(const TensorMapRecipe& recipe, const void* bas
   if (strides.batch == 0 || data.rank == 2) data.dims[2] = 1;
   data.unread = place.before_row;
   std::copy(recipe.box.begin(), recipe.box.end(), data.box);
+  data.box[0] = static_cast<int>(copied_elements(recipe.type, recipe.box[0]));
   data.stride = place.stride;
   data.batch = strides.batch;
   std::memset(map, 0, 128);

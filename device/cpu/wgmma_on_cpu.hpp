@@ -147,10 +147,10 @@ inline __attribute__((noinline)) void multiply_async(typename Number::Wide (&sum
 }
 
 // A left operand in registers: the lanes of a row exchange their words, as they are at the issue.
-template <class Number, int N>
+template <class Number, int N, bool RIGHT_ALONG_K, bool KEEP>
 inline void add_product_of_registers(const AsyncProduct& product, void* of_thread) {
   using Stored = typename Number::Stored;
-  const MatrixInShared<true> right(product.right, product.right_bits);
+  const MatrixInShared<RIGHT_ALONG_K> right(product.right, product.right_bits);
   const auto* rows = reinterpret_cast<const Stored(*)[16]>(product.left);
   float* const sums = static_cast<float*>(of_thread);
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -165,11 +165,13 @@ inline void add_product_of_registers(const AsyncProduct& product, void* of_threa
       right.copy(stored, 8 * j + lane % 4 * 2 + e);
       for (int k = 0; k < 16; ++k) column[k] = Number::widen(stored[k]);
       for (int r = 0; r < 2; ++r) {
-        add_products<2>(sums[4 * j + 2 * r + e], left[r], column);
+        float& sum = sums[4 * j + 2 * r + e];
+        if (!KEEP) sum = 0;
+        add_products<2>(sum, left[r], column);
       }
     }
 }
-template <class Number, int N, class Descriptor>
+template <class Number, int N, bool RIGHT_ALONG_K, bool KEEP, class Descriptor>
 inline __attribute__((noinline)) void multiply_async_of_registers(float (&sums)[N / 2],
                                                                   const unsigned (&left)[4],
                                                                   const Descriptor& right,
@@ -185,7 +187,7 @@ inline __attribute__((noinline)) void multiply_async_of_registers(float (&sums)[
       rows[word % 2][k] = static_cast<Stored>(both);
       rows[word % 2][k + 1] = static_cast<Stored>(both >> 16);
     }
-  const AsyncProduct product{add_product_of_registers<Number, N>,
+  const AsyncProduct product{add_product_of_registers<Number, N, RIGHT_ALONG_K, KEEP>,
                              sums,
                              sizeof sums,
                              reinterpret_cast<const char*>(rows),
@@ -194,7 +196,7 @@ inline __attribute__((noinline)) void multiply_async_of_registers(float (&sums)[
                              right.bits,
                              site};
   if (kAccessesWatched) {
-    const MatrixInShared<true> read(product.right, product.right_bits);
+    const MatrixInShared<RIGHT_ALONG_K> read(product.right, product.right_bits);
     runtime->async_proxy(true);
     read.template read_share<Stored>(0, N, lane, __builtin_return_address(0));
     runtime->async_proxy(false);

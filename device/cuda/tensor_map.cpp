@@ -52,11 +52,10 @@ CUtensorMapDataType data_type(DType type, bool rounded) {
     case DType::i8:
     case DType::e4m3:
     case DType::e5m2:
+    case DType::i4:
       return CU_TENSOR_MAP_DATA_TYPE_UINT8;
     case DType::i32:
       return CU_TENSOR_MAP_DATA_TYPE_INT32;
-    case DType::i4:
-      break;
   }
   throw Error(ErrorKind::unsupported, "no tensor map type for " + std::string(to_string(type)));
 }
@@ -122,6 +121,7 @@ void CudaDevice::encode_tensor_map(const TensorMapRecipe& recipe, const void* ba
                  [](std::int64_t dim) { return static_cast<cuuint64_t>(dim); });
   std::transform(recipe.box.begin(), recipe.box.end(), box.begin(),
                  [](std::int32_t side) { return static_cast<cuuint32_t>(side); });
+  box[0] = static_cast<cuuint32_t>(copied_elements(recipe.type, recipe.box[0]));
   dims[0] = static_cast<cuuint64_t>(place.columns);
   dims[1] = static_cast<cuuint64_t>(place.rows);
   if (strides.batch == 0) dims[2] = 1;

@@ -111,5 +111,10 @@ struct ClusterPipeline {
       if (lane < Cluster) mbarrier_arrive_in(empty + at.stage, lane);  //@ cluster-empty-arrive
     }
   }
+  // The same, where the warp's threads have read the stage, too: release_to_tma().
+  DEVICE_MEMBER void release(const StagePhase<Stages>& at) const {
+    fence_proxy_async();  //@ cluster-release-fence
+    arrive_empty(at);
+  }
 };
 #endif

@@ -125,7 +125,8 @@ struct ScaleOperand {
   static DEVICE_MEMBER Int64 step(const Arguments& args) {
     return K_FIRST ? args.of[SLOT].ld : 1;
   }
-  static DEVICE_MEMBER Sum read(const Stored* at) { return Sum(Number<TYPE>::widen(*at)); }
+  static DEVICE_MEMBER Stored load(const Stored* at) { return *at; }
+  static DEVICE_MEMBER Sum widen(Stored scale) { return Sum(Number<TYPE>::widen(scale)); }
 };
 struct NoScale {
   static constexpr int ALONG = 128, STEPS = 0;
@@ -139,7 +140,8 @@ struct NoScale {
   static DEVICE_MEMBER Int64 step(const Arguments&) {
     return 0;
   }
-  static DEVICE_MEMBER Sum read(const Stored*) { return Sum(1); }
+  static DEVICE_MEMBER Stored load(const Stored*) { return 1; }
+  static DEVICE_MEMBER Sum widen(Stored) { return Sum(1); }
 };
 
 #include "pointwise_source.cuh"

@@ -72,7 +72,8 @@ struct Pairs<TYPE_BF16> {
 };
 
 // The numbers of TYPE in a word, the first in its lowest bits. They are PAIRS pairs. pair() returns pair `nth` as TO (TYPE_F16
-// or TYPE_BF16). A NaN becomes some number, and sets bits of `not_a_number`, which pair() never clears.
+// or TYPE_BF16); pair_apart() numbers nth and nth + APART, or where APART is 1 the same. A NaN becomes some number, and sets
+// bits of `not_a_number`, which is never cleared.
 template <int TYPE, int TO>
 struct Narrow;
 
@@ -80,39 +81,41 @@ struct Narrow;
 // number.
 template <int TO>
 struct Narrow<TYPE_I4, TO> {
-  static constexpr int PAIRS = 4;
-  static DEVICE_MEMBER unsigned pair(unsigned word, int nth, unsigned&) {
+  static constexpr int PAIRS = 4, APART = 4;
+  static DEVICE_MEMBER unsigned pair(unsigned word, int nth, unsigned& not_a_number) {
+    const unsigned byte = choose_bytes(word, 0, 0x4440u + unsigned(nth));  //@ narrow-nibbles
+    const unsigned both = byte * 0x1001;  // its second number from bit 16 on
+    return pair_apart(both, 0, not_a_number);
+  }
+  static DEVICE_MEMBER unsigned pair_apart(unsigned word, int nth, unsigned&) {
     constexpr unsigned BASE = TO == TYPE_BF16 ? 0x43084308 : 0x64086408;
-    // Each byte of `odd` begins with the second number of that byte of the word.
-    const unsigned odd = word >> 4;
-    const unsigned both = choose_bytes(word, odd, 0x0400u + 0x0101u * unsigned(nth));  //@ narrow-nibbles
-    return Pairs<TO>::subtract(masked_flipped(both, 0x000f000f, BASE), BASE);  //@ narrow-four-bits
+    return Pairs<TO>::subtract(masked_flipped(word >> 4 * nth, 0x000f000f, BASE), BASE);  //@ narrow-four-bits
   }
 };
 template <>
 struct Narrow<TYPE_I8, TYPE_F16> {
-  static constexpr int PAIRS = 2;
+  static constexpr int PAIRS = 2, APART = 1;
+  static DEVICE_MEMBER unsigned pair_apart(unsigned word, int nth, unsigned& not_a_number) { return pair(word, nth, not_a_number); }
   static DEVICE_MEMBER unsigned pair(unsigned word, int nth, unsigned&) {
     const unsigned flipped = word ^ 0x80808080;  // 128 + the number
     return Pairs<TYPE_F16>::subtract(choose_bytes(flipped, 0x64646464, nth == 1 ? 0x4342 : 0x4140), 0x64806480);
   }
 };
-// bf16 has 8 bits: a sum of 128 + the number and a power of two does not fit. f32's upper half is bf16.
+// bf16 has 8 bits: 128 + the number's low seven fit, and are 128 or, of negative numbers, 256 too large.
 template <>
 struct Narrow<TYPE_I8, TYPE_BF16> {
-  static constexpr int PAIRS = 2;
+  static constexpr int PAIRS = 2, APART = 1;
+  static DEVICE_MEMBER unsigned pair_apart(unsigned word, int nth, unsigned& not_a_number) { return pair(word, nth, not_a_number); }
   static DEVICE_MEMBER unsigned pair(unsigned word, int nth, unsigned&) {
-    const unsigned flipped = word ^ 0x80808080;
-    const auto value = [&](int byte) {
-      return bits_of(float_of(choose_bytes(flipped, 0x4b000000, 0x7650u + unsigned(byte))) - 8388736.0f);  // 2^23 + 128
-    };
-    return choose_bytes(value(nth * 2), value(nth * 2 + 1), 0x7632);
+    const unsigned both = choose_bytes(word, 0x43434343, nth == 1 ? 0x4342 : 0x4140);
+    return Pairs<TYPE_BF16>::subtract(both & 0xff7fff7f, both & 0xff80ff80);  //@ narrow-sign
   }
 };
 // The bits of e4m3 as those of a number of the wider type, which is too small by a power of two.
 template <int TO>
 struct Narrow<TYPE_E4M3, TO> {
-  static constexpr int PAIRS = 2;
+  static constexpr int PAIRS = 2, APART = 1;
+  static DEVICE_MEMBER unsigned pair_apart(unsigned word, int nth, unsigned& not_a_number) { return pair(word, nth, not_a_number); }
   static DEVICE_MEMBER unsigned pair(unsigned word, int nth, unsigned& not_a_number) {
     constexpr int SHIFT = TO == TYPE_BF16 ? 4 : 1;
     constexpr unsigned MAGNITUDE = 0x7f007f00u >> SHIFT, POWER = TO == TYPE_BF16 ? 0x7b807b80 : 0x5c005c00;  // 2^120, 2^8

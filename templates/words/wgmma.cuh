@@ -156,7 +156,7 @@ DEVICE void lower_registers([[maybe_unused]] SourceLine at = source_line()) {
 #else
 #define TILEWISE_WGMMA_TAIL(left_across, right_across) ", 1, 1;"
 #endif
-#define TILEWISE_WGMMA_ASM(n, sums, left, right, keep, left_across, right_across)                              \
+#define TILEWISE_WGMMA_ASM(n, sums, left, right, keep, left_across, right_across, sixth, seventh)              \
   "wgmma.mma_async.sync.aligned.m64n" #n TILEWISE_WGMMA_TYPES " {" sums "}, " left ", " right ", " keep       \
   TILEWISE_WGMMA_TAIL(left_across, right_across)
 #define TILEWISE_PASTE(a, b) a##b
@@ -177,19 +177,20 @@ DEVICE void multiply_async(Sum (&sums)[WGMMA_N / 2], const MatrixDescriptor& lef
 
 // sums += left x right, with the left operand in registers: of lane l of warp w, word 2 h + r has the steps of k 8 h + l % 4 x 2 and the
 // next one, of row 16 w + l / 4 + 8 r. Two 16-bit numbers in a word, the first in the low half. The registers may not be
-// changed before the wgmma_wait() that covers the instruction. The right operand lies along k. Called by the whole warpgroup.
+// changed before the wgmma_wait() that covers the instruction. Called by the whole warpgroup.
 #if ELEMENT == TYPE_BF16 || ELEMENT == TYPE_F16
-#define TILEWISE_WGMMA_OF_REGISTERS(n, sums, first, second, third, fourth, right)                          \
+#define TILEWISE_WGMMA_OF_REGISTERS(n, sums, first, second, third, fourth, right, keep, right_across)      \
   "wgmma.mma_async.sync.aligned.m64n" #n TILEWISE_WGMMA_TYPES " {" sums "}, {" first ", " second ", " third \
-  ", " fourth "}, " right ", 1, 1, 1, 0;"
+  ", " fourth "}, " right ", " keep ", 1, 1, " right_across ";"
+template <bool RIGHT_ALONG_K, bool KEEP = true>
 DEVICE void multiply_async(Sum (&sums)[WGMMA_N / 2], const unsigned (&left)[4], const MatrixDescriptor& right,
                            [[maybe_unused]] SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST
-  tilewise_host::multiply_async_of_registers<Number<ELEMENT>, WGMMA_N>(sums, left, right, at);
+  tilewise_host::multiply_async_of_registers<Number<ELEMENT>, WGMMA_N, RIGHT_ALONG_K, KEEP>(sums, left, right, at);
 #else
   asm volatile(TILEWISE_OF_WIDTH(TILEWISE_WGMMA_, WGMMA_N)(TILEWISE_WGMMA_OF_REGISTERS)
                : TILEWISE_OF_WIDTH(TILEWISE_OPERANDS_, WGMMA_N)(sums)
-               : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right.bits));
+               : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right.bits), "n"(KEEP), "n"(!RIGHT_ALONG_K));
 #endif
 }
 #endif

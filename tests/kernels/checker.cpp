@@ -29,6 +29,9 @@ std::vector<Problem> problems_for(const Case& c, const DeviceInfo& device, bool 
   // Whose default splits k.
   if (c.typical.math == MathMode::emulated) shapes.push_back({9, 17, 1100});
   if (has_scales(c.typical)) shapes.push_back({9, 200, 300});  // of several blocks
+  // Whose k has as many parts as the candidate adds.
+  if (const int* split = c.candidate.configuration.find("SPLIT_K"); c.typical.order && split)
+    shapes.push_back({9, 17, c.typical.order->part * *split});
   if (gpu) shapes.insert(shapes.end(), {{300, 520, 700}, {33, 17, 4100}});
   const Size own{c.typical.m, c.typical.n, c.typical.k};
   if (std::max({own.m, own.n, own.k}) <= 64) shapes.push_back(own);

@@ -26,15 +26,25 @@ const Subject kNaive = {"Naive", TILEWISE_CHECK_PLAIN,
                         R"(naive {"TILE_M":8,"TILE_N":32,"ACROSS":1,"UNROLL":1})",
                         "--types bf16xi4 bf16 strict"};
 
-const std::string kByWgmma =
-    R"(narrow {"WGMMA":1,"TILE_M":16,"BLOCKS":2,"WARPS_N":4,"WARPS_K":1,"TILE_K":128,"STAGES":2,)"
-    R"("BYTES_A":4,"BYTES_B":4,"VECTOR_C":1,"BLOCKS_PER_SM":1,"SPLIT_K":1})";
-const Subject kWgmma = {"Wgmma", TILEWISE_CHECK_PLAIN, kByWgmma,
+std::string by_wgmma(const std::string& values) {
+  return R"(wgmma {"TILE_M":16,"TILE_N":64,"CONSUMERS":1,"PING_PONG":0,"CLUSTER_M":1,"CLUSTER_N":1,)"
+         R"("STAGES":3,"SWAP_AB":1,"PACK_A":0,"PACK_B":0,"EPILOGUE":0,"VECTOR_C":1,)"
+         R"("BLOCKS_PER_SM":1,"STREAM_K":0,"GROUP_M":1,)" +
+         values + "}";
+}
+const Subject kWgmma = {"Wgmma", TILEWISE_CHECK_PLAIN,
+                        by_wgmma(R"("TILE_K":128,"SPLIT_K":1,"PROMOTE":0)"),
                         "--types bf16xi4 bf16 strict --layout nt"};
-const Subject kWgmmaOfBytes = {"WgmmaOfBytes", TILEWISE_CHECK_PLAIN, kByWgmma,
+const Subject kWgmmaOfBytes = {"WgmmaOfBytes", TILEWISE_CHECK_PLAIN,
+                               by_wgmma(R"("TILE_K":64,"SPLIT_K":1,"PROMOTE":0)"),
                                "--types f16xe4m3 f16 strict --layout nt"};
-const Subject kWgmmaThreads = {"WgmmaThreads", TILEWISE_CHECK_TSAN, kByWgmma,
-                               "--types f16xi8 f16 strict --layout nt"};
+const Subject kWgmmaThreads = {"WgmmaThreads", TILEWISE_CHECK_TSAN,
+                               by_wgmma(R"("TILE_K":64,"SPLIT_K":1,"PROMOTE":0)"),
+                               "--types bf16xi8 bf16 strict --layout nt"};
+// Two tiles of k have one scale.
+const Subject kWgmmaScales = {"WgmmaScales", TILEWISE_CHECK_PLAIN,
+                              by_wgmma(R"("TILE_K":64,"SPLIT_K":3,"PROMOTE":1)"),
+                              "--types f16xi4 f16 strict --layout nt --epilogue 'acc(s[j,k/128])'"};
 
 class UnchangedNarrow : public testing::TestWithParam<Subject> {};
 TEST_P(UnchangedNarrow, HasNothingThatIsFound) {
@@ -43,7 +53,7 @@ TEST_P(UnchangedNarrow, HasNothingThatIsFound) {
 }
 INSTANTIATE_TEST_SUITE_P(Plain, UnchangedNarrow,
                          testing::Values(kInt4, kInt8, kE4m3, kBatch, kScales, kNaive, kWgmma,
-                                         kWgmmaOfBytes),
+                                         kWgmmaOfBytes, kWgmmaScales),
                          name_of);
 const Subject kThreads = {"Threads", TILEWISE_CHECK_TSAN, kTwoWarps,
                           "--types bf16xi8 bf16 strict --layout nt"};
@@ -51,7 +61,8 @@ INSTANTIATE_TEST_SUITE_P(Threads, UnchangedNarrow, testing::Values(kThreads, kWg
                          name_of);
 
 TEST(PlantedNarrow, NumbersOfFourBitsInAnotherOrder) {
-  expect_found(kInt4, changed("narrow-nibbles"_marker, "0x0400u", "0x0500u"), kWrong);
+  expect_found(kInt4, changed("narrow-steps-of-a"_marker, "0x5410", "0x7610"), kWrong);
+  expect_found(kWgmma, changed("narrow-nibbles"_marker, "0x4440u", "0x4441u"), kWrong);
   expect_found(kNaive, changed("types-nibble"_marker, "4 * nth", "4 - 4 * nth"), kWrong);
 }
 
@@ -64,7 +75,7 @@ TEST(PlantedNarrow, AFragmentsRowsExchanged) {
 }
 
 TEST(PlantedNarrow, ACopyThatIsNotAligned) {
-  expect_found(kInt8, changed("narrow-copy"_marker, "stage + place", "stage + 2 + place"),
+  expect_found(kInt8, changed("narrow-copy"_marker, "stage + (to_row", "stage + 2 + (to_row"),
                {"tiles.cuh", "not aligned to its bytes"});
 }
 
@@ -87,18 +98,37 @@ TEST(PlantedNarrow, AStageThatIsReadBeforeItIsThere) {
   expect_found(kThreads, removed("narrow-full"_marker), {"data race"});
 }
 
-TEST(PlantedNarrow, PlacesThatWgmmaReadsElsewhere) {
-  expect_found(kWgmma, changed("narrow-swizzle"_marker, "^ row % 8", ""), kWrong);
-  expect_found(kWgmma, changed("narrow-panel"_marker, "k / 64 *", "0 *"), kWrong);
-  expect_found(kWgmma, changed("narrow-left-words"_marker, "word % 2", "1 - word % 2"), kWrong);
-  expect_found(kWgmmaOfBytes, changed("narrow-two-bytes"_marker, "0x22u", "0x11u"), kWrong);
+TEST(PlantedNarrow, AWrongSign) {
+  expect_found(kInt8, changed("narrow-sign"_marker, "0xff80ff80", "0xff00ff00"), kWrong);
+}
+
+TEST(PlantedNarrow, ElementsThatWgmmaTakesFromElsewhere) {
+  expect_found(kWgmma, changed("wgmma-narrow-row"_marker, "swizzled<Left::kTile.width()>", ""),
+               kWrong);
+  expect_found(kWgmma, changed("wgmma-narrow-byte"_marker, "row ^ byte", "row + byte"), kWrong);
+  expect_found(kWgmma, changed("wgmma-narrow-word"_marker, "* 2 + half", "+ 2 * half"), kWrong);
+  expect_found(kWgmmaOfBytes, changed("wgmma-two-bytes"_marker, "0x22u", "0x11u"), kWrong);
+  expect_found(kWgmma, changed("wgmma-narrow-step"_marker, "unit * STEPS + step", "step"), kWrong);
+  expect_found(kWgmmaOfBytes, changed("wgmma-nan-lanes"_marker, "shuffle_xor(any, 2)", "0u"),
+               kWrong);
 }
 
 TEST(PlantedNarrow, WgmmaWithoutItsFences) {
-  expect_found(kWgmma, removed("narrow-fence"_marker), {"without wgmma_fence()"});
-  expect_found(kWgmma, removed("narrow-wait"_marker), {"without waiting for the product"});
+  expect_found(kWgmma, removed("wgmma-narrow-fence"_marker), {"without wgmma_fence()"});
+  expect_found(kWgmma, removed("wgmma-narrow-last-wait"_marker),
+               {"without waiting for the product"});
+  expect_found(kWgmmaScales, removed("wgmma-narrow-promote-wait"_marker),
+               {"without waiting for the product"});
+}
+
+// The instructions of the tile before still read it.
+TEST(PlantedNarrow, AStageThatIsFreedTooEarly) {
   if (kWgmmaThreads.checker.empty()) GTEST_SKIP() << "no ThreadSanitizer";
-  expect_found(kWgmmaThreads, removed("narrow-proxy-fence"_marker), {"data race"});
+  expect_found(kWgmmaThreads, removed("wgmma-narrow-wait"_marker), {"data race"});
+  expect_found(kWgmmaThreads,
+               changed("wgmma-narrow-release"_marker, "release(before)", "release(from)"),
+               {"data race"});
+  expect_found(kWgmmaThreads, removed("cluster-release-fence"_marker), {"data race"});
 }
 
 TEST(PlantedNarrow, ABatchWhoseOperandsLieTwiceAsFarApart) {
@@ -117,6 +147,8 @@ TEST(PlantedNarrow, ScalesOfOtherBlocksAndColumns) {
   Subject by_runs = kScales;
   by_runs.options = "--types bf16xi8 bf16 strict --layout nt --epilogue 'acc(s[k/128,j])'";
   expect_found(by_runs, changed("narrow-scales"_marker, "block * per_block", "per_block"), kWrong);
+  expect_found(kWgmmaScales, changed("wgmma-last-of-scale"_marker, "== kTilesOfScale;", "> 0;"),
+               kWrong);
 }
 
 }  // namespace

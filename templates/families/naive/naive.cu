@@ -36,8 +36,8 @@ KERNEL(TILE_M * TILE_N, 1) naive(ARGUMENTS MultiplyArgs args) {
     for (Int64 k = block * kScaledSteps; k < args.steps() && k < (block + 1) * kScaledSteps; ++k)
       part = multiply_add(widen(a[k * step_a]), nth_of_b(work_tile.b, first_b + k * step_b), part);
     const Int64 product = work_tile.tile.batch;
-    const Sum scale = ScaleOfA::read(ScaleOfA::address(args.pointwise, product, row, block)) *
-                      ScaleOfB::read(ScaleOfB::address(args.pointwise, product, column, block));
+    const Sum scale = ScaleOfA::widen(ScaleOfA::load(ScaleOfA::address(args.pointwise, product, row, block))) *
+                      ScaleOfB::widen(ScaleOfB::load(ScaleOfB::address(args.pointwise, product, column, block)));
     sum = multiply_add(part, scale, sum);  //@ naive-scales
   }
 #else

@@ -14,7 +14,6 @@ struct BlockLayout {
   int bits;         // of an element of B
   int scale_bytes;  // of a scale of a block of k and a column; 0: none
   int scale_steps;  // steps of a block of k, a power of two
-  bool wgmma;
 
   constexpr int threads() const { return 32 * warps_n * warps_k; }
   // Bytes of a row of a tile, and from a row to the next. The lanes of a warp then read from all
@@ -22,19 +21,12 @@ struct BlockLayout {
   constexpr int row_bytes_a() const { return tile_k * 2; }
   constexpr int row_bytes_b() const { return tile_k * bits / 8; }
   constexpr int stride_a() const { return layout::round_up(row_bytes_a(), 128) + 64; }
-  constexpr int stride_b() const {
-    return layout::round_up(row_bytes_b(), 128) + (wgmma ? 16 : bits * 4);
-  }
-  // wgmma reads A in panels of 64 steps of k.
-  constexpr int panel_bytes() const { return tile_m * 128; }
-  constexpr int bytes_a() const {
-    return wgmma ? tile_k / 64 * panel_bytes() : tile_m * stride_a();
-  }
+  constexpr int stride_b() const { return layout::round_up(row_bytes_b(), 128) + bits * 4; }
+  constexpr int bytes_a() const { return tile_m * stride_a(); }
   constexpr int blocks_of_tile() const { return layout::larger(1, tile_k / scale_steps); }
   constexpr int scales_at() const { return bytes_a() + tile_n * stride_b(); }
   constexpr int stage_bytes() const {
-    return layout::round_up(scales_at() + blocks_of_tile() * tile_n * scale_bytes,
-                            wgmma ? 1024 : 16);
+    return layout::round_up(scales_at() + blocks_of_tile() * tile_n * scale_bytes, 16);
   }
   // After the main loop: the sums of each group of warps, [tile_m][sum_stride()].
   constexpr int sum_stride() const { return tile_n + 4; }

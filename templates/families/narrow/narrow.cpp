@@ -3,7 +3,7 @@
 #include "templates/families/families.hpp"
 #include "templates/families/mma/numbers.hpp"
 #include "templates/families/narrow/layout.hpp"
-#include "templates/families/wgmma/numbers.hpp"
+#include "templates/families/narrow/numbers.hpp"
 #include "templates/space/common_constraints.hpp"
 #include "vocabulary/epilogue.hpp"
 
@@ -12,26 +12,15 @@ namespace {
 
 using narrow::BlockLayout;
 
-/// Null without scales.
-const EpilogueSlot* scales_of(const Problem& problem) {
-  if (!has_scales(problem)) return nullptr;
-  const std::vector<EpilogueSlot>& operands = problem.epilogue->operands;
-  return &*std::find_if(operands.begin(), operands.end(),
-                        [](const EpilogueSlot& operand) { return is_scale(operand.over); });
-}
-
 /// The configuration as plain numbers, and what follows from them.
 struct Narrow {
-  bool wgmma;
   int tile_m, blocks_n, warps_n, warps_k, tile_k, stages, bytes_a, bytes_b, vector_c, blocks, split;
-  bool finds_nan;                        ///< of B
   int bits, result, sum;                 ///< of B; bytes of C and of the accumulator
   int scale_bytes = 0, scale_steps = 1;  ///< of scales of blocks of k; 0 bytes: none
   int tile_n;
 
   Narrow(const Problem& p, const Configuration& c)
-      : wgmma(value_or_1(c, "WGMMA") == 1),
-        tile_m(value_or_1(c, "TILE_M")),
+      : tile_m(value_or_1(c, "TILE_M")),
         blocks_n(value_or_1(c, "BLOCKS")),
         warps_n(value_or_1(c, "WARPS_N")),
         warps_k(value_or_1(c, "WARPS_K")),
@@ -42,7 +31,6 @@ struct Narrow {
         vector_c(value_or_1(c, "VECTOR_C")),
         blocks(value_or_1(c, "BLOCKS_PER_SM")),
         split(value_or_1(c, "SPLIT_K")),
-        finds_nan(p.b.type == DType::e4m3),
         bits(bits_of(p.b.type)),
         result(bytes_of(p.c.type)),
         sum(bytes_of(p.accumulator)),
@@ -54,8 +42,7 @@ struct Narrow {
   }
 
   BlockLayout layout() const {
-    return {tile_m, tile_n, tile_k,      warps_n,     warps_k,
-            stages, bits,   scale_bytes, scale_steps, wgmma};
+    return {tile_m, tile_n, tile_k, warps_n, warps_k, stages, bits, scale_bytes, scale_steps};
   }
   int threads() const { return layout().threads(); }
   int parts(const Problem&, const DeviceInfo&) const { return split; }
@@ -70,10 +57,6 @@ struct Narrow {
   int registers(const DeviceInfo&) const {
     const int sums = blocks_n * tile_m / 8 * 4;
     const int of_scales = scale_bytes > 0 ? sums : 0;
-    // By wgmma two units' fragments of B are in registers, and none of A. Counted of a few kernels.
-    if (wgmma)
-      return sums + of_scales + 68 + blocks_n * (14 + bits) + (scale_bytes > 0 ? 28 : 0) +
-             (finds_nan ? 34 : 0);
     return sums + of_scales + tile_m / 8 * 4 + blocks_n * (8 + bits / 2) + 40;
   }
 };
@@ -87,11 +70,7 @@ constexpr auto hint = Common::hint;
 
 std::vector<Parameter> parameters() {
   return {
-      {"WGMMA",
-       {0, 1},
-       "the instructions: of a warp (mma.sync), or Hopper's of a warpgroup",
-       {"no", "yes"}},
-      {"TILE_M", {8, 16, 32, 64, 128, 256}, "rows of C a block computes"},
+      {"TILE_M", {8, 16, 32, 64, 128}, "rows of C a block computes"},
       {"BLOCKS", {1, 2, 4}, "times 16: columns of C a warp computes"},
       {"WARPS_N", {1, 2, 4, 8}, "warps of a block along n"},
       {"WARPS_K", {1, 2, 4, 8}, "warps of a block that share the k of a tile"},
@@ -115,13 +94,6 @@ std::vector<Constraint> constraints() {
                  {"TILE_M", "BLOCKS", "WARPS_N", "WARPS_K", "TILE_K", "BYTES_A", "BYTES_B"},
                  "a thread has at most 64 copies of a tile",
                  [](const Narrow& s, const In&) { return s.copies() <= kMostCopies; }),
-      constraint(
-          "warpgroups", {"WGMMA", "WARPS_N", "TILE_K"},
-          "with WGMMA WARPS_N is a multiple of 4 and TILE_K of 64; it needs the feature wgmma",
-          [](const Narrow& s, const In& in) {
-            return !s.wgmma || (s.warps_n % 4 == 0 && s.tile_k % 64 == 0 &&
-                                has(in.device.features, Feature::wgmma));
-          }),
       constraint("aligned_a", {"BYTES_A"}, "BYTES_A is no more than A's alignment",
                  [](const Narrow& s, const In& in) { return s.bytes_a <= in.problem.a.alignment; }),
       constraint("aligned_b", {"BYTES_B"}, "BYTES_B is no more than B's alignment",
@@ -134,11 +106,11 @@ std::vector<Constraint> constraints() {
                  }),
       Common::grid_fits({"TILE_M", "BLOCKS", "WARPS_N", "TILE_K", "SPLIT_K"}),
       Common::shared_fits(
-          {"WGMMA", "TILE_M", "BLOCKS", "WARPS_N", "WARPS_K", "TILE_K", "STAGES", "BLOCKS_PER_SM"},
+          {"TILE_M", "BLOCKS", "WARPS_N", "WARPS_K", "TILE_K", "STAGES", "BLOCKS_PER_SM"},
           "the stages (or the sums, if larger) of BLOCKS_PER_SM blocks"),
       Common::threads_resident({"WARPS_N", "WARPS_K", "BLOCKS_PER_SM"}),
       Common::registers_fit(
-          {"WGMMA", "TILE_M", "BLOCKS", "WARPS_N", "WARPS_K", "TILE_K", "BLOCKS_PER_SM"},
+          {"TILE_M", "BLOCKS", "WARPS_N", "WARPS_K", "TILE_K", "BLOCKS_PER_SM"},
           "sums and fragments"),
       hint("tile_m_used", {"TILE_M"}, "TILE_M is less than twice m, or the smallest",
            [](const Narrow& s, const In& in) {
@@ -175,13 +147,6 @@ bool supports(const Problem& problem, const DeviceInfo& device) {
          has(device.features, problem.a.type == DType::bf16 ? Feature::mma_bf16 : Feature::mma_f16);
 }
 
-// Instructions of a warp, counted: of eight weights, and of a unit's reads.
-double slots_of_eight(const Problem& problem) {
-  if (problem.b.type == DType::e4m3) return 28;
-  if (problem.b.type == DType::i8) return problem.a.type == DType::bf16 ? 22 : 10;
-  return 13;
-}
-
 ThreadWork thread_work(const Narrow& s, const Problem& problem, const DeviceInfo& device) {
   ThreadWork thread;
   const double units = double(s.slice()) / narrow::kUnit;
@@ -191,10 +156,10 @@ ThreadWork thread_work(const Narrow& s, const Problem& problem, const DeviceInfo
   thread.global_loads = s.copies();
   thread.result_stores = double(s.tile_m) * s.tile_n / s.threads() / s.vector_c;
   thread.exchanged = double(s.tile_m) * s.tile_n / 32 / s.warps_n;
-  thread.pass_instructions = s.blocks_n * 2 * slots_of_eight(problem) + 4 +
+  thread.pass_instructions = s.blocks_n * 2 * narrow::slots_of_eight(problem) + 4 +
                              (s.scale_bytes > 0 ? s.blocks_n * s.tile_m / 8.0 : 0);
   thread.ahead = s.stages - 1;
-  thread.multiply_add_rate = s.wgmma ? wgmma::kRate : mma::tensor_rate(problem, device.target);
+  thread.multiply_add_rate = mma::tensor_rate(problem, device.target);
   thread.registers = s.registers(device);
   thread.resident_blocks = s.blocks;
   return thread;
@@ -205,10 +170,6 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   MultiplyShape shape;
   shape.kernel = kernel_of("narrow.cu", "narrow", c, {"SPLIT_K"});
   shape.kernel.defines.emplace("SPLIT", s.split > 1);
-  if (s.wgmma) {
-    shape.kernel.defines.emplace("WGMMA_N", s.tile_m);
-    shape.kernel.defines.emplace(kNoSpills, 1);
-  }
   shape.tile_m = s.tile_m;
   shape.tile_n = s.tile_n;
   shape.tile_k = s.tile_k;
@@ -232,8 +193,7 @@ Configuration default_configuration(const Problem& problem, const DeviceInfo& de
   while (!is_grouped(problem) && split < 16 && 2 * tiles * split <= 2 * device.multiprocessors &&
          problem.k >= std::int64_t{512} * split)
     split *= 2;
-  Configuration c{{"WGMMA", 0},
-                  {"TILE_M", tile_m},
+  Configuration c{{"TILE_M", tile_m},
                   {"BLOCKS", 2},
                   {"WARPS_N", 2},
                   {"WARPS_K", 2},
@@ -265,6 +225,7 @@ KernelTemplate narrow_template() {
   t.parameters = parameters();
   t.constraints = constraints();
   t.supports = supports;
+  t.revision = 2;
   t.grouped = true;
   t.scales = true;
   t.plan = plan;

@@ -9,21 +9,15 @@
 //
 // A warp multiplies 32 steps of k at a time (a unit). The fragments of an instruction may have the steps of k in any
 // order, as long as it is the same in both: lane l of the four of a row has the steps 8 l to 8 l + 7, which are neighbours
-// in memory. Two instructions take four of them each.
-//
-// WGMMA 1: by wgmma, which takes the weights as its left operand from registers (by_wgmma.cuh). A warpgroup, four warps along
-// n, has BLOCKS x 64 columns of C. 0: by mma.sync (by_mma.cuh).
+// in memory. Two instructions take four of them each. The pairs of 4-bit weights that masks find in a word are four steps
+// apart.
 //
 // BYTES_A, BYTES_B: bytes of a copy (cp.async), at most the operand's alignment.
 //
 // SCALES (parts/pointwise.cuh): sums of kScaledSteps steps are multiplied by their scales and added in f32.
 //
 // From the problem: ELEMENT, ELEMENT_B, RESULT, SUM, BATCHED, GROUPED. SPLIT 1: writes partial sums, for the reduce step.
-#if WGMMA
-#include "families/narrow/by_wgmma.cuh"
-#else
-#include "families/narrow/by_mma.cuh"
-#endif
+#include "families/narrow/main_loop.cuh"
 
 KERNEL(kThreads, BLOCKS_PER_SM) narrow(ARGUMENTS MultiplyArgs args) {
   grid_dependency_wait();
@@ -48,8 +42,7 @@ KERNEL(kThreads, BLOCKS_PER_SM) narrow(ARGUMENTS MultiplyArgs args) {
 
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
   const int warp_n = warp % WARPS_N, warp_k = warp / WARPS_N;
-  const int of_warp = WGMMA ? warp_n / 4 * 64 * BLOCKS + warp_n % 4 * 16 : warp_n * BLOCKS * 16;  // its first column
-  const int first_column = of_warp + lane / 4;
+  const int first_column = warp_n * BLOCKS * 16 + lane / 4;
   const LanePlaces places(first_column, warp_k);
 #if SCALES
   const ScaleTiles scales(args, tile, begin, part);
@@ -75,9 +68,6 @@ KERNEL(kThreads, BLOCKS_PER_SM) narrow(ARGUMENTS MultiplyArgs args) {
   int stage = 0;
   for (int t = 0; t < count; ++t) {
     copies_done<STAGES - 2>();
-#if WGMMA
-    fence_proxy_async();  //@ narrow-proxy-fence
-#endif
     barrier();  //@ narrow-full
     const int next = t + STAGES - 1;
     if (next < count) copy(stage == 0 ? STAGES - 1 : stage - 1, next);
@@ -91,8 +81,8 @@ KERNEL(kThreads, BLOCKS_PER_SM) narrow(ARGUMENTS MultiplyArgs args) {
       multiply_steps<kBlock>(of_block, here, places, block * kBlock, not_a_number);
       UNROLL_ALL
       for (int i = 0; i < BLOCKS * 2; ++i) {
-        const int column = first_column + i / 2 * kToNextBlock + i % 2 * 8;
-        const Sum read = ScaleOfB::read(of_tile + (warp_k * kSlice + block * kBlock) / kScaledSteps * kTileN + column);  //@ narrow-block
+        const int column = first_column + i * 8;
+        const Sum read = ScaleOfB::widen(of_tile[(warp_k * kSlice + block * kBlock) / kScaledSteps * kTileN + column]);  //@ narrow-block
         // What lies behind k is 0, also where the scale is infinite.
         const bool any = Int64(t) * TILE_K + warp_k * kSlice + block * kBlock < part;
         const Sum scale = any ? read : Sum(0);
@@ -135,7 +125,7 @@ KERNEL(kThreads, BLOCKS_PER_SM) narrow(ARGUMENTS MultiplyArgs args) {
     for (int j = 0; j < kColumns; ++j) {
       UNROLL_ALL
       for (int e = 0; e < 4; ++e) {  // e / 2: eight columns of C on; e % 2: the next row
-        const int row = j * 8 + lane % 4 * 2 + e % 2, column = first_column + i * kToNextBlock + e / 2 * 8;
+        const int row = j * 8 + lane % 4 * 2 + e % 2, column = first_column + i * 16 + e / 2 * 8;
         exchanged[warp_k * kLayout.sums() + row * kLayout.sum_stride() + column] = sum_at(sums, i, j, e);
       }
     }

@@ -16,12 +16,11 @@ constexpr int kBytesOfScale = 0, kStepsOfScale = TILE_K;
 #endif
 constexpr int kTileN = 16 * BLOCKS * WARPS_N;
 constexpr tilewise::narrow::BlockLayout kLayout = {TILE_M, kTileN, TILE_K, WARPS_N, WARPS_K, STAGES, kBitsB, kBytesOfScale,
-                                                   kStepsOfScale, WGMMA != 0};
+                                                   kStepsOfScale};
 constexpr int kUnit = tilewise::narrow::kUnit;
 constexpr int kThreads = kLayout.threads();
 constexpr int kColumns = TILE_M / 8;  // instructions side by side along m
 constexpr int kSlice = TILE_K / WARPS_K;  // of a tile's k, of a warp
-constexpr int kToNextBlock = WGMMA ? 64 : 16;  // columns of C from a warp's block of 16 to the next
 static_assert(TILE_M % 8 == 0, "an instruction has 8 rows of C");
 static_assert(kSlice % kUnit == 0, "a warp's part of a tile is whole units");
 static_assert(kThreads <= 1024, "a block has at most 1024 threads");
@@ -32,14 +31,7 @@ static_assert(kSlice % kBlock == 0 && kBlock % kUnit == 0, "a warp's part of a t
 static_assert(kScaledSteps % kBlock == 0, "a warp's part of a tile is in one block of k, or has whole ones");
 #endif
 
-// The place of a byte of a tile's row: rows are STRIDE bytes apart; 0: panels of 128 bytes, swizzled as wgmma reads them.
-template <int ROWS, int STRIDE>
-DEVICE int place_of_byte(int row, int byte) {
-  if (STRIDE > 0) return row * STRIDE + byte;
-  return byte / 128 * (ROWS * 128) + row * 128 + ((byte / 16 % 8 ^ row % 8) * 16 + byte % 16);  //@ narrow-swizzle
-}
-
-// Copies tiles of an operand: ROWS rows of ROW_BYTES each. Rows that do not exist are not copied: their sums are not stored.
+// Copies tiles of an operand: ROWS rows of ROW_BYTES each, STRIDE bytes apart. Rows that do not exist are not copied: their sums are not stored.
 // Bytes behind the last step of k become zeros.
 template <int ROWS, int ROW_BYTES, int STRIDE, int BYTES>
 struct Copies {
@@ -72,7 +64,7 @@ struct Copies {
       if (ALL % kThreads != 0 && first + int(threadIdx.x) >= ALL) break;
       if (!WHOLE && row >= rows) break;
       const int valid = WHOLE ? BYTES : left - at - int(threadIdx.x) % ACROSS * BYTES;
-      copy_bytes_async<BYTES>(stage + place_of_byte<ROWS, STRIDE>(to_row + row, to_byte + at), valid > 0 ? here + row * ld + at : from, valid);  //@ narrow-copy
+      copy_bytes_async<BYTES>(stage + (to_row + row) * STRIDE + to_byte + at, valid > 0 ? here + row * ld + at : from, valid);  //@ narrow-copy
     }
   }
 };
@@ -121,5 +113,5 @@ struct ScaleTiles {
 };
 #endif
 
-typedef Copies<TILE_M, kLayout.row_bytes_a(), WGMMA ? 0 : kLayout.stride_a(), BYTES_A> CopiesOfA;
+typedef Copies<TILE_M, kLayout.row_bytes_a(), kLayout.stride_a(), BYTES_A> CopiesOfA;
 typedef Copies<kTileN, kLayout.row_bytes_b(), kLayout.stride_b(), BYTES_B> CopiesOfB;

@@ -1,6 +1,6 @@
 // wgmma's main loops: the warp that copies tiles, and the warpgroups that multiply them. See wgmma.cu.
 #pragma once
-#include "families/wgmma/scales.cuh"
+#include "families/wgmma/narrow_left.cuh"
 
 #if GROUPED_DEPTH
 static_assert(kCluster == 1 && !SPLIT && !STREAM_K && !Left::kAlongK && !Right::kAlongK, "tiles are cut between rows of k");
@@ -98,6 +98,7 @@ DEVICE void clear(Sums& sums) {
   }
 }
 
+#if !NARROW_LEFT
 // The operands' tiles in a stage, of a warpgroup.
 struct StageTiles {
   MatrixDescriptor left, right;
@@ -147,24 +148,6 @@ struct StageTiles {
 // PROMOTE: the instructions sum the products of one tile of k, and ordinary additions the tiles' sums. The instruction's
 // sums of 8-bit floats keep few bits, and all its sums of floats are truncated. 3: they sum a part of k, and ordinary
 // additions the parts' sums, as the reduce step adds those of a split k. part: tiles of a part.
-#if PROMOTE
-template <int BLOCKS>
-DEVICE void promote(Sums& sums, const Sums& of_tile, [[maybe_unused]] const ScaleReader& reader,
-                    [[maybe_unused]] const TileScales& scales) {
-  UNROLL_ALL
-  for (int i = 0; i < BLOCKS * kAcross; ++i) {
-    UNROLL_ALL
-    for (int j = 0; j < WGMMA_N / 2; ++j) {
-#if SCALES
-      const Sum scale = scales.down[i / kAcross][j / 2 % 2] * reader.across_of(scales, i % kAcross, j);
-      sums[i][j] = multiply_add(of_tile[i][j], scale, sums[i][j]);  //@ wgmma-scale
-#else
-      sums[i][j] = add(sums[i][j], of_tile[i][j]);
-#endif
-    }
-  }
-}
-#endif
 #if PROMOTE == 2
 // Two tiles' sums take turns: one is added while the next tile is multiplied.
 template <int BLOCKS, class Issued>
@@ -276,6 +259,7 @@ DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<
   multiply_chain<BLOCKS>(sums, pipeline, from, tiles, first, issued);
 #endif
 }
+#endif
 #endif
 
 #if GROUPED && !SWAP_AB

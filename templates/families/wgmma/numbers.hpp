@@ -29,6 +29,7 @@ struct Wgmma {
   int element, result, sum;  ///< bytes
   int parts_of_element;      ///< 2: operands have a large and a small part (f32x3, halves)
   int scales;                ///< registers of the main loop beside sums, where it scales them
+  int narrow;                ///< bits of an element of B that the warpgroups widen; 0: they do not
   bool residues;             ///< results are bytes of sums of integers (families/emulated)
   bool by_depth;             ///< Grouping::depth
   std::int64_t table_bytes;  ///< of the products' rows in shared memory, of a grouped problem
@@ -58,11 +59,17 @@ struct Wgmma {
         sum(bytes_of(p.accumulator)),
         parts_of_element(p.math == MathMode::f32x3 ? 2 : 1),
         scales(0),
+        narrow(p.b.type == p.a.type ? 0 : bits_of(p.b.type)),
         residues(p.c.type == DType::i8),
         by_depth(p.grouping == Grouping::depth),
         table_bytes(is_grouped(p) && !by_depth ? layout::group_table_bytes(p.batch) : 0),
         a{tile_m, tile_k, !reads_a_transposed(p, pack_a), cluster_n, element, false},
-        b{tile_n, tile_k, reads_b_transposed(p, pack_b), cluster_m, element, false} {
+        b{tile_n,
+          narrow ? tile_k * narrow / 8 : tile_k,  // copied as bytes
+          reads_b_transposed(p, pack_b),
+          cluster_m,
+          narrow ? 1 : element,
+          false} {
     a.skips = b.skips = skips(p);
     if (has_scales(p)) scales = scale_registers(p);
   }
@@ -137,7 +144,7 @@ struct Wgmma {
   /// Whether ordinary additions sum the tiles of k: the instruction alone would be too coarse.
   static bool must_promote(const Problem& p) {
     const ProductKind* kind = product_kind(p);  // null: of residues, whose sums are exact
-    return p.math == MathMode::f32x3 || (kind && kind->promoted_every > 0);
+    return p.math == MathMode::f32x3 || has_scales(p) || (kind && kind->promoted_every > 0);
   }
   /// Whether the operands of a problem have their parts already (families/emulated).
   static bool has_halves(const Problem& p) {
@@ -157,6 +164,8 @@ struct Wgmma {
     const int held = swap || columns ? 1 : across() * width() / std::min(width() & -width(), 128);
     return 38 + (4 + 2 * at_once) * row_blocks() + (columns ? 12 : 0) + (2 + at_once) * (held - 1);
   }
+  /// Of a thread's elements of B: those of a unit as they are stored, and of two widened units.
+  int narrow_registers() const { return narrow ? row_blocks() * (2 * narrow + 16) + 6 : 0; }
   /// Whether ptxas compiles the kernel without spills, from its results for 330 kernels: sums and
   /// what else a thread that multiplies holds; and one instruction, for which the registers at the
   /// launch count (ptxas's message C7602).
@@ -168,9 +177,10 @@ struct Wgmma {
         sum_registers() + kBytes > register_layout().at_launch())
       return false;
     constexpr int kOther[2][4] = {{32, 28, 44, 32}, {44, 30, 54, 54}};  // by SWAP_AB, EPILOGUE
-    if (scales > 0 && sum_registers() + scales > register_layout().multiplying()) return false;
+    if (scales > 0 && sum_registers() + scales + narrow_registers() > register_layout().multiplying())
+      return false;
     const int blocks_in_parts = adds_parts() && row_blocks() > 1 ? 8 : 0;
-    return sum_registers() + kOther[swap][epilogue] + blocks_in_parts <=
+    return sum_registers() + kOther[swap][epilogue] + blocks_in_parts + narrow_registers() <=
                register_layout().multiplying() &&
            width() / 2 + kInstruction <= register_layout().at_launch();
   }

@@ -61,6 +61,18 @@ std::vector<Constraint> shape_constraints() {
 
 std::vector<Constraint> problem_constraints() {
   return {
+      {"narrow_is_left",
+       {"SWAP_AB", "PACK_B", "TILE_K", "PROMOTE"},
+       "where B has fewer bits than A, SWAP_AB is 1, PACK_B no, TILE_K at least 64, and PROMOTE at "
+       "most 1",
+       [](const In& in) {
+         const Configuration& c = in.configuration;
+         return in.problem.a.type == in.problem.b.type ||
+                (c.at("SWAP_AB") == 1 && c.at("PACK_B") == 0 && c.at("TILE_K") >= 64 &&
+                 c.at("PROMOTE") <= 1);
+       },
+       false,
+       [](const Problem& problem) { return problem.a.type != problem.b.type; }},
       constraint("k_contiguous_a", {"PACK_A"},
                  "k is contiguous in A, or in its transposed copy, but in 16 bits",
                  [](const Wgmma& s, const In&) { return s.element == 2 || s.a.along_k; }),
@@ -93,12 +105,11 @@ std::vector<Constraint> problem_constraints() {
                    return !is_fp8(in.problem.a.type) || s.tile_k <= 128;
                  }),
       {"tile_of_scales",
-       {"TILE_K", "SPLIT_K", "STREAM_K"},
-       "a tile of k has the 128 steps that have one scale, and k has one part",
+       {"TILE_K"},
+       "a tile of k has one scale",
        [](const In& in) {
-         const Configuration& c = in.configuration;
-         return !has_scales(in.problem) ||
-                (c.at("TILE_K") == kScaledSteps && c.at("SPLIT_K") == 1 && c.at("STREAM_K") == 0);
+         const EpilogueSlot* scales = scales_of(in.problem);
+         return !scales || scales->steps % in.configuration.at("TILE_K") == 0;
        },
        false,
        [](const Problem& problem) { return has_scales(problem); }},

@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "templates/families/families.hpp"
+#include "templates/families/narrow/numbers.hpp"
 #include "templates/families/wgmma/numbers.hpp"
 #include "templates/space/common_constraints.hpp"
 #include "vocabulary/epilogue.hpp"
@@ -21,7 +23,12 @@ bool supports(const Problem& problem, const DeviceInfo& device) {
   const bool type = problem.a.type == DType::f32 ? tf32 : bytes_of(problem.a.type) < 4;
   // The rows of an operand in two parts are numbered through.
   const std::int64_t parts = problem.math == MathMode::f32x3 ? 2 : 1;
-  return has_one_operand_type(problem) && type && has(device.features, Feature::wgmma) &&
+  // Weights come as they are stored, by TMA.
+  const bool operands =
+      has_one_operand_type(problem) || (has_narrow_b(problem) && problem.b.transposed &&
+                                        problem.b.alignment == 16 && !problem.pointers &&
+                                        problem.grouping != Grouping::depth);
+  return operands && type && has(device.features, Feature::wgmma) &&
          std::max({problem.batch, parts * problem.m, parts * problem.n, problem.k}) <= kMostByTma;
 }
 
@@ -60,6 +67,8 @@ ThreadWork thread_work(const Wgmma& s, const Problem& problem, std::int64_t tile
                           : s.promote    ? sums
                                          : 0;
   thread.pass_instructions = share * (kStepSlots + kStageSlots / steps) + promoted / steps;
+  if (s.narrow)  // of eight elements a step
+    thread.pass_instructions += share * s.row_blocks() * narrow::slots_of_eight(problem);
   thread.ahead = s.stages - 1.5;
   thread.multiply_add_rate = wgmma::kRate * 2 / s.element / s.products();
   thread.registers = s.register_layout().at_launch();
@@ -74,8 +83,8 @@ ThreadWork thread_work(const Wgmma& s, const Problem& problem, std::int64_t tile
 }
 
 /// rounded: TMA rounds f32 to tf32.
-TileMap tiles_by_tma(TileMap::Of of, const wgmma::TileLayout& tile, bool rounded) {
-  return {of, tile.width() / tile.element, tile.box_rows(), tile.width(), 1, rounded};
+TileMap tiles_by_tma(TileMap::Of of, const wgmma::TileLayout& tile, DType type, bool rounded) {
+  return {of, tile.width() * 8 / bits_of(type), tile.box_rows(), tile.width(), 1, rounded};
 }
 
 /// The matrix of the epilogue whose elements come to where results will be laid down: the first one
@@ -133,8 +142,8 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   shape.pack_b = s.pack_b;
   shape.packs_split = s.parts_of_element == 2;
   const bool tf32 = problem.math == MathMode::tf32;
-  shape.maps = {tiles_by_tma(TileMap::Of::a, s.a, tf32 && s.pack_a == Pack::none),
-                tiles_by_tma(TileMap::Of::b, s.b, tf32 && s.pack_b == Pack::none)};
+  shape.maps = {tiles_by_tma(TileMap::Of::a, s.a, problem.a.type, tf32 && s.pack_a == Pack::none),
+                tiles_by_tma(TileMap::Of::b, s.b, problem.b.type, tf32 && s.pack_b == Pack::none)};
   const std::optional<std::size_t> staged =
       s.epilogue >= 2 ? staged_operand(problem) : std::nullopt;
   if (staged) shape.kernel.defines.emplace("STAGED_OPERAND", static_cast<int>(*staged));
@@ -176,6 +185,9 @@ struct DefaultTile {
 constexpr DefaultTile kDefaultTiles[] = {
     {256, 128, 2, false}, {128, 256, 2, false}, {128, 128, 2, false}, {128, 64, 2, false},
     {64, 128, 1, false},  {64, 64, 1, false},   {32, 64, 1, true},    {16, 64, 1, true}};
+// Of a B whose elements the warpgroups widen.
+constexpr DefaultTile kNarrowTiles[] = {
+    {128, 128, 2, true}, {64, 128, 2, true}, {32, 128, 2, true}, {16, 128, 2, true}};
 
 std::int64_t tiles_of(const DefaultTile& tile, const Problem& problem) {
   return static_cast<std::int64_t>(expected_row_tiles(problem, tile.m)) *
@@ -205,7 +217,7 @@ int default_split(const DefaultTile& tile, const Problem& problem, const DeviceI
     return problem.order->part == 0 || adds_parts(tile, problem, device)
                ? 1
                : static_cast<int>(ceil_div(problem.k, problem.order->part));
-  if (is_grouped(problem) || has_scales(problem)) return 1;
+  if (is_grouped(problem)) return 1;
   int split = 1;
   while (split < 64 && 2 * split * tiles <= device.multiprocessors &&
          problem.k / (2 * split) >= 512)
@@ -216,11 +228,13 @@ int default_split(const DefaultTile& tile, const Problem& problem, const DeviceI
 Configuration default_of_tile(const DefaultTile& tile, const Problem& problem,
                               const DeviceInfo& device) {
   const int split = default_split(tile, problem, device);
+  const EpilogueSlot* scales = scales_of(problem);
   const bool rows = split == 1 && !tile.swap;  // stored by TMA, or as rows at any alignment
   const int written = split > 1 ? bytes_of(problem.accumulator) : bytes_of(problem.c.type);
   Configuration c{{"TILE_M", tile.m},
                   {"TILE_N", tile.n},
-                  {"TILE_K", 128 / bytes_of(problem.a.type)},
+                  {"TILE_K", scales ? static_cast<int>(std::min<std::int64_t>(scales->steps, 128))
+                                    : 128 / bytes_of(problem.a.type)},
                   {"CONSUMERS", tile.consumers},
                   {"PING_PONG", 0},
                   {"CLUSTER_M", 1},
@@ -249,7 +263,7 @@ std::optional<SumOrder> order_of(const Problem& problem, const Configuration& c,
                                  const DeviceInfo&) {
   using Arithmetic = SumOrder::Arithmetic;
   const Wgmma s(problem, c);
-  if (s.stream_k) return std::nullopt;
+  if (s.stream_k || s.narrow) return std::nullopt;
   SumOrder order = chain_of(problem);
   if (order.arithmetic != Arithmetic::exact) {
     order.arithmetic = s.element == 1            ? Arithmetic::fp8_by_wgmma
@@ -275,7 +289,9 @@ Configuration default_configuration(const Problem& problem, const DeviceInfo& de
   Configuration best;
   double cycles = std::numeric_limits<double>::infinity();
   bool best_in_order = false;
-  for (const DefaultTile& tile : kDefaultTiles) {
+  const auto tiles = has_narrow_b(problem) ? std::span<const DefaultTile>(kNarrowTiles)
+                                           : std::span<const DefaultTile>(kDefaultTiles);
+  for (const DefaultTile& tile : tiles) {
     const double of_tile = default_cycles(tile, problem, device);
     Configuration made = default_of_tile(tile, problem, device);
     const bool in_order =
@@ -323,7 +339,10 @@ KernelTemplate wgmma_template() {
   };
   t.of_size = {"SPLIT_K"};
   t.default_configuration = default_configuration;
-  t.default_rank = [](const Problem&) { return 5; };
+  // Behind `narrow` where there are few rows.
+  t.default_rank = [](const Problem& problem) {
+    return has_narrow_b(problem) && most_rows(problem) <= 16 ? 15 : 5;
+  };
   return t;
 }
 

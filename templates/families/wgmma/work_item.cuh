@@ -5,20 +5,33 @@
 #include "parts/pipeline.cuh"
 #include "parts/schedule.cuh"
 #include "words/cluster.cuh"
+#include "words/narrow.cuh"
 #include "words/wgmma.cuh"
 
 #ifndef STAGED_OPERAND
 #define STAGED_OPERAND -1
 #endif
 
-constexpr int kCluster = CLUSTER_M * CLUSTER_N;
+// B has fewer bits than A, and is the left operand: the warpgroups widen its elements in registers (narrow_left.cuh).
+#define NARROW_LEFT (ELEMENT_B != ELEMENT)
 
-// One operand's tile. SPAN: of m or n. SHARERS: blocks of the cluster that use the tile.
-template <int SPAN, bool ALONG_K, int SHARERS>
+constexpr int kCluster = CLUSTER_M * CLUSTER_N;
+#if NARROW_LEFT
+static_assert(SWAP_AB && B_TRANSPOSED && ELEMENT_PARTS == 1, "the instruction takes only its left operand from registers, along k");
+typedef Narrow<ELEMENT_B, ELEMENT> Weights;
+constexpr int kBitsB = 16 / Weights::PAIRS;
+#else
+constexpr int kBitsB = 8 * int(sizeof(Element));
+#endif
+
+// One operand's tile. SPAN: of m or n. SHARERS: blocks of the cluster that use the tile. BITS: of an element; those of less
+// than a byte are copied as bytes.
+template <int SPAN, bool ALONG_K, int SHARERS, int BITS = 8 * int(sizeof(Element))>
 struct Operand {
   typedef tilewise::wgmma::TileLayout Layout;
-  static constexpr Layout kTile = {SPAN, TILE_K, ALONG_K, SHARERS, int(sizeof(Element)), false};
-  static constexpr Layout kSkipping = {SPAN, TILE_K, ALONG_K, SHARERS, int(sizeof(Element)), true};
+  static constexpr int COPIED = BITS < 8 ? 1 : BITS / 8;  // bytes of an element of a copy
+  static constexpr Layout kTile = {SPAN, TILE_K * BITS / 8 / COPIED, ALONG_K, SHARERS, COPIED, false};
+  static constexpr Layout kSkipping = {kTile.span, kTile.depth, ALONG_K, SHARERS, COPIED, true};
   static constexpr bool kAlongK = ALONG_K;
   static constexpr int BYTES = kTile.bytes();
   static_assert(BYTES % 1024 == 0 && kTile.placed(), "TMA lays boxes down at multiples of 128 bytes");
@@ -32,14 +45,14 @@ struct Operand {
     const int first = nth * kTile.share_rows();
     UNROLL_ALL
     for (int p = 0; p < kTile.panels(); ++p) {
-      const int column = p * (kTile.width() / int(sizeof(Element)));  //@ wgmma-panel-column
+      const int column = p * (kTile.width() / COPIED);  //@ wgmma-panel-column
       UNROLL_ALL
       for (int row = 0; row < kTile.share_rows(); row += LAYOUT.box_rows()) {
         const int y = first + row;
         if (SKIP && (ALONG_K ? y : column) >= inside) break;  //@ wgmma-skip
         char* to = tile + p * kTile.panel_bytes() + y * kTile.width();
         if constexpr (ALONG_K)
-          copy(to, map, k + column, at + y, to_blocks, full, product, policy);
+          copy(to, map, k * BITS / 8 / COPIED + column, at + y, to_blocks, full, product, policy);
         else
           copy(to, map, at + column, k + y, to_blocks, full, product, policy);
       }
@@ -80,7 +93,7 @@ struct Operand {
 // The left operand has m of the instruction (64), the right one n. SWAP_AB 0: A is left; 1: B is, and the sums are those
 // of C transposed.
 #if SWAP_AB
-typedef Operand<TILE_N, B_TRANSPOSED, CLUSTER_M> Left;
+typedef Operand<TILE_N, B_TRANSPOSED, CLUSTER_M, kBitsB> Left;
 typedef Operand<TILE_M, !A_TRANSPOSED, CLUSTER_N> Right;
 #else
 typedef Operand<TILE_M, !A_TRANSPOSED, CLUSTER_N> Left;

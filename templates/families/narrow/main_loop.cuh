@@ -1,4 +1,4 @@
-// narrow's multiplication by warp-wide instructions. See narrow.cu.
+// narrow's multiplication: what a warp does with a stage. See narrow.cu.
 #pragma once
 #include "families/narrow/tiles.cuh"
 #include "words/mma.cuh"
@@ -25,20 +25,26 @@ struct LanePlaces {
 
 // sums += the products of a unit. a, b: of the lane's first row and of its eight steps of k.
 DEVICE void multiply_unit(Sums& sums, const char* a, const char* b, unsigned (&not_a_number)[BLOCKS][2]) {
+  // Pairs of steps, in the same order as those of B.
   unsigned from_a[kColumns][4];
   UNROLL_ALL
-  for (int j = 0; j < kColumns; ++j)
-    load_vector<4>(from_a[j], reinterpret_cast<const unsigned*>(a + j * 8 * kLayout.stride_a()));
+  for (int j = 0; j < kColumns; ++j) {
+    unsigned words[4];
+    load_vector<4>(words, reinterpret_cast<const unsigned*>(a + j * 8 * kLayout.stride_a()));
+    UNROLL_ALL
+    for (int p = 0; p < 4; ++p)
+      from_a[j][p] = Weights::APART == 4 ? choose_bytes(words[p / 2], words[2 + p / 2], p % 2 ? 0x7632 : 0x5410) : words[p];  //@ narrow-steps-of-a
+  }
   unsigned pairs[BLOCKS][2][4];
   UNROLL_ALL
   for (int i = 0; i < BLOCKS; ++i) {
     UNROLL_ALL
     for (int half = 0; half < 2; ++half) {
       unsigned words[4 / Weights::PAIRS];
-      load_vector<4 / Weights::PAIRS>(words, reinterpret_cast<const unsigned*>(b + (i * kToNextBlock + half * 8) * kLayout.stride_b()));
+      load_vector<4 / Weights::PAIRS>(words, reinterpret_cast<const unsigned*>(b + (i * 16 + half * 8) * kLayout.stride_b()));
       UNROLL_ALL
       for (int p = 0; p < 4; ++p)
-        pairs[i][half][p] = Weights::pair(words[p / Weights::PAIRS], p % Weights::PAIRS, not_a_number[i][half]);
+        pairs[i][half][p] = Weights::pair_apart(words[p / Weights::PAIRS], p % Weights::PAIRS, not_a_number[i][half]);
     }
   }
   UNROLL_ALL
