@@ -5,7 +5,8 @@
 
 namespace tilewise {
 
-/// TMA copies elements of less than a byte as bytes: so many elements of a map in so many of memory.
+/// TMA copies elements of less than a byte as bytes: so many elements of a map in so many of
+/// memory.
 inline std::int64_t copied_elements(DType type, std::int64_t elements) {
   return bytes_of(type, elements) / bytes_of(type);
 }

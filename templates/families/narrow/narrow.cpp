@@ -109,9 +109,8 @@ std::vector<Constraint> constraints() {
           {"TILE_M", "BLOCKS", "WARPS_N", "WARPS_K", "TILE_K", "STAGES", "BLOCKS_PER_SM"},
           "the stages (or the sums, if larger) of BLOCKS_PER_SM blocks"),
       Common::threads_resident({"WARPS_N", "WARPS_K", "BLOCKS_PER_SM"}),
-      Common::registers_fit(
-          {"TILE_M", "BLOCKS", "WARPS_N", "WARPS_K", "TILE_K", "BLOCKS_PER_SM"},
-          "sums and fragments"),
+      Common::registers_fit({"TILE_M", "BLOCKS", "WARPS_N", "WARPS_K", "TILE_K", "BLOCKS_PER_SM"},
+                            "sums and fragments"),
       hint("tile_m_used", {"TILE_M"}, "TILE_M is less than twice m, or the smallest",
            [](const Narrow& s, const In& in) {
              return s.tile_m == 8 || s.tile_m < 2 * most_rows(in.problem);

@@ -177,7 +177,8 @@ struct Wgmma {
         sum_registers() + kBytes > register_layout().at_launch())
       return false;
     constexpr int kOther[2][4] = {{32, 28, 44, 32}, {44, 30, 54, 54}};  // by SWAP_AB, EPILOGUE
-    if (scales > 0 && sum_registers() + scales + narrow_registers() > register_layout().multiplying())
+    if (scales > 0 &&
+        sum_registers() + scales + narrow_registers() > register_layout().multiplying())
       return false;
     const int blocks_in_parts = adds_parts() && row_blocks() > 1 ? 8 : 0;
     return sum_registers() + kOther[swap][epilogue] + blocks_in_parts + narrow_registers() <=

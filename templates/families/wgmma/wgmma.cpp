@@ -25,9 +25,9 @@ bool supports(const Problem& problem, const DeviceInfo& device) {
   const std::int64_t parts = problem.math == MathMode::f32x3 ? 2 : 1;
   // Weights come as they are stored, by TMA.
   const bool operands =
-      has_one_operand_type(problem) || (has_narrow_b(problem) && problem.b.transposed &&
-                                        problem.b.alignment == 16 && !problem.pointers &&
-                                        problem.grouping != Grouping::depth);
+      has_one_operand_type(problem) ||
+      (has_narrow_b(problem) && problem.b.transposed && problem.b.alignment == 16 &&
+       !problem.pointers && problem.grouping != Grouping::depth);
   return operands && type && has(device.features, Feature::wgmma) &&
          std::max({problem.batch, parts * problem.m, parts * problem.n, problem.k}) <= kMostByTma;
 }
