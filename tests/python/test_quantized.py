@@ -91,3 +91,112 @@ def test_refusals():
     for x in (torch.randn(2, 32).bfloat16(), torch.randn(2, 64)):
         with pytest.raises(ValueError, match="64 inputs"):
             layer(x)
+
+
+AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
+
+
+def words_of(numbers, order=range(8)):
+    """Eight neighbours of a row in a word, from the lowest bits on those of `order`."""
+    places = [numbers[:, nth::8].long() << 4 * shift for shift, nth in enumerate(order)]
+    return (sum(places) - (sum(places) >> 31 << 32)).to(torch.int32)
+
+
+def four_bit_layer(k, n, group, kind=torch.float16):
+    """Numbers (k, n) and zero points (k / group, n) from 0 to 15, scales, and the weights that they mean."""
+    torch.manual_seed(3)
+    numbers, zeros = torch.randint(0, 16, (k, n)), torch.randint(1, 16, (k // group, n))
+    scales = (torch.rand(k // group, n) * 0.1 + 0.01).to(kind)
+    meant = (numbers - zeros.repeat_interleave(group, 0)) * scales.float().repeat_interleave(group, 0)
+    return numbers, zeros, scales, meant.T
+
+
+def check_layer(layer, meant, device, tolerance=2 ** -9):
+    assert torch.equal(layer.dequantized(), meant)
+    layer = layer.to(device)
+    x = torch.randn(5, meant.shape[1], device=device).to(layer.scales.dtype)
+    exact = x.float() @ meant.to(device).T + (layer.bias.float() if layer.bias is not None else 0)
+    assert torch.allclose(layer(x).float(), exact, rtol=tolerance, atol=2e-3)
+
+
+@pytest.mark.parametrize("form", ["gptq", "gptq_v2"])
+@pytest.mark.parametrize("group", [32, 128, 256])
+@pytest.mark.parametrize("by", ["tilewise", "torch"])
+def test_layers_of_gptq_files(device, form, group, by):
+    if by == "torch":
+        tilewise.torch.on_cpu("torch")
+    numbers, zeros, scales, meant = four_bit_layer(256, 48, group)
+    bias = torch.randn(48).half() if group == 32 else None
+    layer = QuantizedLinear.from_gptq(words_of(numbers.T).T.contiguous(), words_of(zeros - int(form == "gptq")), scales, bias=bias,
+                                      checkpoint_format=form)
+    assert layer.order is None and layer.in_features == 256 and layer.out_features == 48
+    check_layer(layer, meant, device)
+
+
+@pytest.mark.parametrize("by", ["tilewise", "torch"])
+def test_inputs_of_groups_in_another_order(device, by):
+    if by == "torch":
+        tilewise.torch.on_cpu("torch")
+    numbers, zeros, scales, _ = four_bit_layer(128, 16, 32)
+    groups = torch.arange(128)[torch.randperm(128)] // 32
+    meant = ((numbers - zeros[groups]) * scales.float()[groups]).T
+    layer = QuantizedLinear.from_gptq(words_of(numbers.T).T, words_of(zeros - 1), scales, g_idx=groups.int())
+    assert layer.order is not None
+    check_layer(layer, meant, device)
+    in_order = QuantizedLinear.from_gptq(words_of(numbers.T).T, words_of(zeros - 1), scales, g_idx=torch.arange(128) // 32)
+    assert in_order.order is None
+
+
+@pytest.mark.parametrize("by", ["tilewise", "torch"])
+def test_layers_of_awq_files(device, by):
+    if by == "torch":
+        tilewise.torch.on_cpu("torch")
+    numbers, zeros, scales, meant = four_bit_layer(256, 32, 64)
+    layer = QuantizedLinear.from_awq(words_of(numbers, AWQ_ORDER), words_of(zeros, AWQ_ORDER), scales, bias=torch.randn(32).half())
+    check_layer(layer, meant, device)
+
+
+def test_zero_points_in_the_middle_are_none():
+    numbers, zeros, scales, _ = four_bit_layer(64, 16, 32)
+    layer = QuantizedLinear.from_awq(words_of(numbers, AWQ_ORDER), words_of(torch.full_like(zeros, 8), AWQ_ORDER), scales)
+    assert layer.zeros is None
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_zero_points_use_all_numbers(device, kind):
+    linear = layer_of(200, 16, kind, device)
+    with torch.no_grad():
+        linear.weight.abs_().add_(0.01)
+    even, from_least = QuantizedLinear(linear, "i4", 32), QuantizedLinear(linear, "i4", 32, zero_points=True)
+    weight = linear.weight.float()
+    assert (from_least.dequantized() - weight).abs().max() < 0.6 * (even.dequantized() - weight).abs().max()
+    step = from_least.scales.float().T.repeat_interleave(32, 1)[:, :200]
+    assert ((from_least.dequantized() - weight).abs() <= step * 1.02).all()
+    x = torch.randn(3, 200, device=device).to(kind)
+    exact = x.float() @ from_least.dequantized().T + linear.bias.float()
+    assert torch.allclose(from_least(x).float(), exact, rtol=2 ** -8, atol=2e-3)
+
+
+def test_layers_with_zero_points_are_one_operator_and_have_a_state():
+    model = torch.nn.Sequential(layer_of(64, 8, torch.bfloat16, "cpu"))
+    assert quantize_(model, "i4", 32, zero_points=True) == 1
+    x = torch.randn(2, 64).bfloat16()
+    assert torch.equal(torch.compile(model, fullgraph=True, backend="eager")(x), model(x))
+    other = copy.deepcopy(model)
+    other[0].zeros.zero_()
+    other.load_state_dict(model.state_dict())
+    assert torch.equal(other(x), model(x))
+
+
+def test_refusals_of_other_files():
+    numbers, zeros, scales, _ = four_bit_layer(128, 16, 32)
+    packed, packed_zeros = words_of(numbers.T).T, words_of(zeros)
+    for arguments, words in (((packed.long(), packed_zeros, scales), "matrices of int32"),
+                             ((packed, packed_zeros, scales[:3]), "a power of two from 32"),
+                             ((packed, packed_zeros, scales.float()), "float16 or bfloat16"),
+                             ((packed, packed_zeros, scales, torch.zeros(128)), "equally many"),
+                             ((packed, packed_zeros, scales, None, None, "marlin"), "gptq or gptq_v2")):
+        with pytest.raises(ValueError, match=words):
+            QuantizedLinear.from_gptq(*arguments)
+    with pytest.raises(ValueError, match="of i4"):
+        QuantizedLinear(layer_of(64, 8, torch.bfloat16, "cpu"), "i8", zero_points=True)
