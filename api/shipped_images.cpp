@@ -18,10 +18,15 @@ fs::path own_folder() {
   return file.parent_path();
 }
 
+std::vector<fs::path> image_folders(const fs::path& own) {
+  if (own.empty()) return {};
+  std::vector<fs::path> folders{own, own / "tilewise"};
+  if (own.filename() == "bin") folders.push_back(own.parent_path());
+  return folders;
+}
+
 std::optional<Database> shipped_images(const Target& target, Trust trust) {
-  const fs::path own = own_folder();
-  if (own.empty()) return std::nullopt;
-  for (const fs::path& folder : {own, own / "tilewise"})
+  for (const fs::path& folder : image_folders(own_folder()))
     if (auto found = Database::open_if_any(folder / portfolio_images_name(target), trust))
       return found;
   return std::nullopt;

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "db/database.hpp"
 #include "vocabulary/device_info.hpp"
@@ -12,8 +13,13 @@ namespace tilewise {
 /// it is not known.
 std::filesystem::path own_folder();
 
-/// The file with portfolio_images_name() next to the library, or in the folder "tilewise" there.
-/// None if there is none. Throws Error(database) for a file that is no database.
+/// Where images that ship with a library or program in the folder `own` may be, in the order in
+/// which they are looked for: next to it, in the folder "tilewise" there, and above a folder "bin",
+/// as in the wheel.
+std::vector<std::filesystem::path> image_folders(const std::filesystem::path& own);
+
+/// The first file with portfolio_images_name() in the image_folders() of own_folder(). None if
+/// there is none. Throws Error(database) for a file that is no database.
 std::optional<Database> shipped_images(const Target& target, Trust trust);
 
 }  // namespace tilewise

@@ -153,5 +153,16 @@ TEST(ShippedImages, AreFoundNextToTheProgramOrInAFolderThere) {
   if (made) std::filesystem::remove(in_folder);
 }
 
+// The wheel has the drop-in library in a folder "bin" of the package, the wheel of images adds to
+// the package.
+TEST(ShippedImages, AreFoundAboveTheProgramsOfAWheel) {
+  EXPECT_THAT(
+      image_folders("/py/tilewise/bin"),
+      testing::ElementsAre("/py/tilewise/bin", "/py/tilewise/bin/tilewise", "/py/tilewise"));
+  EXPECT_THAT(image_folders("/py/tilewise"),
+              testing::ElementsAre("/py/tilewise", "/py/tilewise/tilewise"));
+  EXPECT_THAT(image_folders(""), testing::IsEmpty());
+}
+
 }  // namespace
 }  // namespace tilewise::portfolio_images_test
