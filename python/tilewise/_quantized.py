@@ -42,12 +42,13 @@ def _dequantized(weight: Tensor, scales: Tensor, group: int, zeros: Optional[Ten
     return numbers * _spread(scales, group, numbers.shape[1])
 
 
-def _of_zeros(rows: Tensor, scales: Tensor, group: int, zeros: Tensor, bias: Optional[Tensor]) -> Tensor:
-    """What the zero points add to a product of the numbers, and the bias: float32."""
+def _of_zeros(rows: Tensor, scales: Tensor, group: int, zeros: Tensor, **where) -> Tensor:
+    """What zero points take from a product of the numbers, float32: the sums of groups times scales and zero points."""
     padded = torch.nn.functional.pad(rows.float(), (0, -rows.shape[1] % group))
-    sums = padded.reshape(len(rows), len(scales), -1).sum(2)
-    shifts = scales.float() * zeros
-    return -(sums @ shifts) if bias is None else torch.addmm(bias.float(), sums, shifts, alpha=-1)
+    sums = padded.reshape(len(rows), len(scales), group).sum(2)
+    shift = sums.new_empty((len(rows), scales.shape[1]))
+    _operators._product(sums, scales.float() * zeros, shift, **where)
+    return shift
 
 
 def _now(x: Tensor, weight: Tensor, scales: Tensor, bias: Optional[Tensor], group: int, zeros: Optional[Tensor] = None,
@@ -59,18 +60,19 @@ def _now(x: Tensor, weight: Tensor, scales: Tensor, bias: Optional[Tensor], grou
     if order is not None:
         x = x[..., order]
     if _operators._by_torch(x):
-        y = x.float() @ _dequantized(weight, scales, group, zeros).T
+        with torch.autocast(x.device.type, enabled=False):  # which would multiply in fewer bits
+            y = x.float() @ _dequantized(weight, scales, group, zeros).T
         return (y if bias is None else y + bias.float()).to(x.dtype)
     rows = x.reshape(-1, x.shape[-1]).contiguous()
     out = x.new_empty((rows.shape[0], weight.shape[0]))
     text, operands = f"acc(s[k/{group},j])" if group else "acc*s[j]", {"s": scales}
+    where = {"device": None if x.is_cuda else "host", "invariant": _operators.is_batch_invariant()}
     if zeros is not None:
-        text, operands["shift"] = text + " + shift:f32[i,j]", _of_zeros(rows, scales, group, zeros, bias)
-    elif bias is not None:
+        text, operands["shift"] = text + " - shift:f32[i,j]", _of_zeros(rows, scales, group, zeros, **where)
+    if bias is not None:
         text, operands["bias"] = text + " + bias[j]", bias
     b = Int4(weight).T if weight.dtype == torch.uint8 else weight.T
-    _operators._product(rows, b, out, device=None if x.is_cuda else "host", invariant=_operators.is_batch_invariant(), epilogue=text,
-                        **operands)
+    _operators._product(rows, b, out, epilogue=text, **where, **operands)
     return out.reshape(*x.shape[:-1], weight.shape[0])
 
 
@@ -134,7 +136,8 @@ class QuantizedLinear(torch.nn.Module):
     over the largest number of the type, rounded to the layer's type; weights are rounded to nearest. zero_points (of "i4"): a
     group's 16 numbers go from its least weight to its largest. Buffers: weight (bytes; of i4 two in a byte, the first in the low
     bits), scales, zeros (in the numbers of the weight: a weight is (number - zero) scale), order (of the inputs), bias.
-    torch.compile keeps the product as one operator. from_gptq() and from_awq() make layers of other libraries' weights.
+    torch.compile keeps the product as one operator. With zero points inputs are finite: others give NaN. No kernel has the groups'
+    scales in a batch-invariant order: batch_invariant() refuses such layers. from_gptq() and from_awq() make layers of other libraries' weights.
     """
 
     def __init__(self, linear: torch.nn.Linear, weight: str = "i4", group: Optional[int] = None, zero_points: bool = False):
@@ -185,13 +188,15 @@ class QuantizedLinear(torch.nn.Module):
         qweight: (in_features / 8, out_features) of int32, eight inputs in a word. qzeros: (groups, out_features / 8) of int32, eight
         outputs in a word. scales: (groups, out_features). The lowest bits are the first. g_idx: the group of each input, where they
         are not in order ("act-order"): the layer permutes its inputs. checkpoint_format: that of the file's configuration; "gptq"
-        stores zero points less 1, "gptq_v2" as they are. Some files with zero points of 8 state "gptq". Source: the layout that
+        stores words of zero points less 0x11111111, "gptq_v2" as they are. Some files with zero points of 8 state "gptq". Source: the layout that
         AutoGPTQ's files and those of its successors have.
         """
         if checkpoint_format not in ("gptq", "gptq_v2"):
             raise ValueError(f"checkpoint_format is {checkpoint_format!r}; it is gptq or gptq_v2")
         numbers = _nibbles(qweight).permute(0, 2, 1).reshape(-1, qweight.shape[1])
-        zeros = _nibbles(qzeros).reshape(qzeros.shape[0], -1) + int(checkpoint_format == "gptq")
+        if checkpoint_format == "gptq":  # whole words are less by 0x11111111, modulo 2^32: a zero borrows from its neighbour
+            qzeros = qzeros.view(torch.int32) + 0x11111111
+        zeros = _nibbles(qzeros).reshape(qzeros.shape[0], -1)
         order = None
         if g_idx is not None:
             groups, counts = torch.arange(len(scales), device=g_idx.device), g_idx.long().bincount(minlength=len(scales))

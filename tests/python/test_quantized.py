@@ -102,10 +102,15 @@ def words_of(numbers, order=range(8)):
     return (sum(places) - (sum(places) >> 31 << 32)).to(torch.int32)
 
 
+def stored_zeros(zeros, form="gptq"):
+    """Files of the first format have whole words less 0x11111111."""
+    return words_of(zeros) - 0x11111111 * int(form == "gptq")
+
+
 def four_bit_layer(k, n, group, kind=torch.float16):
     """Numbers (k, n) and zero points (k / group, n) from 0 to 15, scales, and the weights that they mean."""
     torch.manual_seed(3)
-    numbers, zeros = torch.randint(0, 16, (k, n)), torch.randint(1, 16, (k // group, n))
+    numbers, zeros = torch.randint(0, 16, (k, n)), torch.randint(0, 16, (k // group, n))
     scales = (torch.rand(k // group, n) * 0.1 + 0.01).to(kind)
     meant = (numbers - zeros.repeat_interleave(group, 0)) * scales.float().repeat_interleave(group, 0)
     return numbers, zeros, scales, meant.T
@@ -127,7 +132,7 @@ def test_layers_of_gptq_files(device, form, group, by):
         tilewise.torch.on_cpu("torch")
     numbers, zeros, scales, meant = four_bit_layer(256, 48, group)
     bias = torch.randn(48).half() if group == 32 else None
-    layer = QuantizedLinear.from_gptq(words_of(numbers.T).T.contiguous(), words_of(zeros - int(form == "gptq")), scales, bias=bias,
+    layer = QuantizedLinear.from_gptq(words_of(numbers.T).T.contiguous(), stored_zeros(zeros, form), scales, bias=bias,
                                       checkpoint_format=form)
     assert layer.order is None and layer.in_features == 256 and layer.out_features == 48
     check_layer(layer, meant, device)
@@ -140,10 +145,10 @@ def test_inputs_of_groups_in_another_order(device, by):
     numbers, zeros, scales, _ = four_bit_layer(128, 16, 32)
     groups = torch.arange(128)[torch.randperm(128)] // 32
     meant = ((numbers - zeros[groups]) * scales.float()[groups]).T
-    layer = QuantizedLinear.from_gptq(words_of(numbers.T).T, words_of(zeros - 1), scales, g_idx=groups.int())
+    layer = QuantizedLinear.from_gptq(words_of(numbers.T).T, stored_zeros(zeros), scales, g_idx=groups.int())
     assert layer.order is not None
     check_layer(layer, meant, device)
-    in_order = QuantizedLinear.from_gptq(words_of(numbers.T).T, words_of(zeros - 1), scales, g_idx=torch.arange(128) // 32)
+    in_order = QuantizedLinear.from_gptq(words_of(numbers.T).T, stored_zeros(zeros), scales, g_idx=torch.arange(128) // 32)
     assert in_order.order is None
 
 
@@ -175,6 +180,31 @@ def test_zero_points_use_all_numbers(device, kind):
     x = torch.randn(3, 200, device=device).to(kind)
     exact = x.float() @ from_least.dequantized().T + linear.bias.float()
     assert torch.allclose(from_least(x).float(), exact, rtol=2 ** -8, atol=2e-3)
+
+
+@pytest.mark.parametrize("by", ["tilewise", "torch"])
+def test_zero_points_under_autocast_and_without_rows(device, by):
+    if by == "torch":
+        tilewise.torch.on_cpu("torch")
+    layer = QuantizedLinear(layer_of(64, 16, torch.bfloat16, device), "i4", 32, zero_points=True)
+    x = torch.randn(3, 64, device=device).bfloat16()
+    plain = layer(x)
+    with torch.autocast(device, torch.bfloat16):
+        assert torch.equal(layer(x), plain)
+    assert layer(x[:0]).shape == (0, 16)
+
+
+def test_zero_points_are_exact_in_float32(device):
+    layer = QuantizedLinear(layer_of(1024, 16, torch.float16, device, bias=False), "i4", 32, zero_points=True)
+    x = (1 + torch.rand(3, 1024, device=device) / 8).half()
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        y = layer(x).double()
+    finally:
+        torch.set_float32_matmul_precision(before)
+    exact = x.double() @ layer.dequantized().double().T
+    assert torch.allclose(y, exact, rtol=2 ** -10, atol=1e-3)
 
 
 def test_layers_with_zero_points_are_one_operator_and_have_a_state():
