@@ -1,8 +1,8 @@
 // Words of the kernel dialect for wgmma: a warpgroup (4 warps, the first at a multiple of 4) multiplies tiles that lie in
-// shared memory. The sums stay in its registers. sm_90a.
+// shared memory, or the left one in its registers. The sums stay in its registers. sm_90a.
 //
 // The instruction is asynchronous: between multiply_async() and the wgmma_wait() that covers it neither its sums nor the shared
-// memory that it reads may be written, and the sums may not be read.
+// memory and registers that it reads may be written, and the sums may not be read.
 #pragma once
 #include "words/mbarrier.cuh"
 #include "words/types.cuh"

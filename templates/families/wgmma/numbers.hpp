@@ -141,7 +141,8 @@ struct Wgmma {
   int steps() const { return tile_k * element / kStepBytes; }
   /// Whether a block adds the parts of k of the problem's order itself.
   bool adds_parts() const { return promote == kPromotesParts; }
-  /// Whether ordinary additions sum the tiles of k: the instruction alone would be too coarse.
+  /// Whether ordinary additions sum the tiles of k: the instruction alone would be too coarse, or
+  /// tiles have scales.
   static bool must_promote(const Problem& p) {
     const ProductKind* kind = product_kind(p);  // null: of residues, whose sums are exact
     return p.math == MathMode::f32x3 || has_scales(p) || (kind && kind->promoted_every > 0);

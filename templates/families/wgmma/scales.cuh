@@ -3,7 +3,7 @@
 #include "families/wgmma/work_item.cuh"
 
 #if SCALES
-static_assert(kScaledSteps % TILE_K == 0, "a tile of k has one scale");
+static_assert(NARROW_LEFT ? kScaledSteps % TILE_K == 0 : kScaledSteps == TILE_K, "a tile of k has one scale");
 constexpr int kTilesOfScale = kScaledSteps / TILE_K;
 #if SWAP_AB
 typedef ScaleOfB ScaleDown;

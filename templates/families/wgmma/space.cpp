@@ -94,22 +94,26 @@ std::vector<Constraint> problem_constraints() {
                    return s.parts_of_element == 1 || Wgmma::has_halves(in.problem) ||
                           (s.pack_a != Pack::none && s.pack_b != Pack::none);
                  }),
-      constraint("sums_promoted", {"PROMOTE", "TILE_K"},
-                 "PROMOTE is not no in f32x3 and 8-bit floats, whose TILE_K is at most 128, and no "
-                 "in other types; parts only where the problem asks for an order in parts",
-                 [](const Wgmma& s, const In& in) {
-                   if (s.adds_parts())
-                     return in.problem.order && in.problem.order->part > 0 &&
-                            !Wgmma::must_promote(in.problem);
-                   if ((s.promote > 0) != Wgmma::must_promote(in.problem)) return false;
-                   return !is_fp8(in.problem.a.type) || s.tile_k <= 128;
-                 }),
+      constraint(
+          "sums_promoted", {"PROMOTE", "TILE_K"},
+          "PROMOTE is not no in f32x3, 8-bit floats, whose TILE_K is at most 128, and with "
+          "scales of blocks of k, and no elsewhere; parts only where the problem asks for an "
+          "order in parts",
+          [](const Wgmma& s, const In& in) {
+            if (s.adds_parts())
+              return in.problem.order && in.problem.order->part > 0 &&
+                     !Wgmma::must_promote(in.problem);
+            if ((s.promote > 0) != Wgmma::must_promote(in.problem)) return false;
+            return !is_fp8(in.problem.a.type) || s.tile_k <= 128;
+          }),
       {"tile_of_scales",
        {"TILE_K"},
-       "a tile of k has one scale",
+       "a tile of k has one scale, and all its steps where B has A's type",
        [](const In& in) {
          const EpilogueSlot* scales = scales_of(in.problem);
-         return !scales || scales->steps % in.configuration.at("TILE_K") == 0;
+         const int tile_k = in.configuration.at("TILE_K");
+         return !scales || (in.problem.a.type == in.problem.b.type ? scales->steps == tile_k
+                                                                   : scales->steps % tile_k == 0);
        },
        false,
        [](const Problem& problem) { return has_scales(problem); }},
@@ -240,13 +244,13 @@ std::vector<Constraint> search_hints() {
       Common::split_has_work(),
       hint("stream_k_has_work",
            {"STREAM_K", "TILE_M", "TILE_N", "TILE_K", "CLUSTER_M", "CLUSTER_N", "BLOCKS_PER_SM"},
-           "a stream-K cluster has at least four tiles of k, and there are 2 to 16 waves before "
-           "the last one",
+           "a stream-K cluster has at least four tiles of k, and there are 2 (of a B of fewer bits "
+           "1) to 16 waves before the last one",
            [](const Wgmma& s, const In& in) {
              if (!s.stream_k) return true;
              const StreamK stream_k = s.stream_k_of(in.problem, in.device);
              const std::int64_t wave = s.resident(in.device);
-             return stream_k.share >= 4 && stream_k.whole_tiles >= 2 * wave &&
+             return stream_k.share >= 4 && stream_k.whole_tiles >= (s.narrow ? 1 : 2) * wave &&
                     stream_k.whole_tiles <= 16 * wave;
            }),
       hint("pack_a_pays", {"PACK_A"},

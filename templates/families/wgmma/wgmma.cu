@@ -25,8 +25,11 @@
 // read it.
 //
 // SPLIT 1: writes partial sums to c as [split][m][n], for the reduce step. STREAM_K 1: clusters share the tiles of the
-// last wave; their sums go to `partial`, and the stream_k step adds them. From the problem: ELEMENT, RESULT,
-// A_TRANSPOSED, B_TRANSPOSED (as this kernel reads them). Sources: PTX ISA ("Asynchronous Warpgroup Level Matrix
+// last wave; their sums go to `partial`, and the stream_k step adds them.
+//
+// Where B has fewer bits than A (ELEMENT_B), it is the left operand, and the warpgroups widen its elements in registers
+// (narrow_left.cuh). SCALES 1: sums of tiles of k are multiplied by scales before they are added (scales.cuh). From the problem:
+// ELEMENT, ELEMENT_B, RESULT, A_TRANSPOSED, B_TRANSPOSED (as this kernel reads them). Sources: PTX ISA ("Asynchronous Warpgroup Level Matrix
 // Multiply-Accumulate Instructions"); the cooperative and ping-pong schedules are CUTLASS's.
 #include "families/wgmma/epilogue.cuh"
 

@@ -5,7 +5,6 @@
 #include "parts/pipeline.cuh"
 #include "parts/schedule.cuh"
 #include "words/cluster.cuh"
-#include "words/narrow.cuh"
 #include "words/wgmma.cuh"
 
 #ifndef STAGED_OPERAND
@@ -17,6 +16,7 @@
 
 constexpr int kCluster = CLUSTER_M * CLUSTER_N;
 #if NARROW_LEFT
+#include "words/narrow.cuh"
 static_assert(SWAP_AB && B_TRANSPOSED && ELEMENT_PARTS == 1, "the instruction takes only its left operand from registers, along k");
 typedef Narrow<ELEMENT_B, ELEMENT> Weights;
 constexpr int kBitsB = 16 / Weights::PAIRS;
@@ -29,8 +29,9 @@ constexpr int kBitsB = 8 * int(sizeof(Element));
 template <int SPAN, bool ALONG_K, int SHARERS, int BITS = 8 * int(sizeof(Element))>
 struct Operand {
   typedef tilewise::wgmma::TileLayout Layout;
-  static constexpr int COPIED = BITS < 8 ? 1 : BITS / 8;  // bytes of an element of a copy
-  static constexpr Layout kTile = {SPAN, TILE_K * BITS / 8 / COPIED, ALONG_K, SHARERS, COPIED, false};
+  static constexpr int COPIED = BITS < 8 ? 1 : BITS / 8;      // bytes of an element of a copy
+  static constexpr int PER_COPIED = BITS < 8 ? 8 / BITS : 1;  // elements in one
+  static constexpr Layout kTile = {SPAN, TILE_K / PER_COPIED, ALONG_K, SHARERS, COPIED, false};
   static constexpr Layout kSkipping = {kTile.span, kTile.depth, ALONG_K, SHARERS, COPIED, true};
   static constexpr bool kAlongK = ALONG_K;
   static constexpr int BYTES = kTile.bytes();
@@ -52,7 +53,7 @@ struct Operand {
         if (SKIP && (ALONG_K ? y : column) >= inside) break;  //@ wgmma-skip
         char* to = tile + p * kTile.panel_bytes() + y * kTile.width();
         if constexpr (ALONG_K)
-          copy(to, map, k * BITS / 8 / COPIED + column, at + y, to_blocks, full, product, policy);
+          copy(to, map, k / PER_COPIED + column, at + y, to_blocks, full, product, policy);
         else
           copy(to, map, at + column, k + y, to_blocks, full, product, policy);
       }
