@@ -423,7 +423,7 @@ TEST(PlantedWgmma, APackThatDoesNotRound) {
 }
 
 TEST(PlantedWgmma, PanelsOfTf32ThatAreTakenForSixteenBits) {
-  expect_found(kTf32, changed("wgmma-panel-column"_marker, "int(sizeof(Element))", "2"),
+  expect_found(kTf32, changed("wgmma-panel-column"_marker, "COPIED", "2"),
                {"instead of"});
 }
 
