@@ -121,11 +121,11 @@ def _quantized_from(weight: Tensor, group: int) -> tuple[Tensor, Tensor, Tensor]
     return _bytes_of(numbers.round().clamp(-8, 7).to(torch.int8)), scales.T.contiguous(), zeros.T.contiguous().to(torch.int8)
 
 
-def _nibbles(words: Tensor) -> Tensor:
-    """(rows, columns) of 32-bit integers as the 4-bit integers without a sign in them, (rows, columns, 8), the lowest bits first."""
+def _fields(words: Tensor, bits: int) -> Tensor:
+    """(rows, columns) of 32-bit integers as the integers without a sign in them, (rows, columns, 32 / bits), the lowest bits first."""
     if words.dtype not in (torch.int32, torch.uint32) or words.dim() != 2:
         raise ValueError(f"packed weights are {words.dtype} of {words.dim()} dimensions; they are matrices of int32")
-    return words.view(torch.int32)[:, :, None] >> torch.arange(0, 32, 4, dtype=torch.int32, device=words.device) & 15
+    return words.view(torch.int32)[:, :, None] >> torch.arange(0, 32, bits, dtype=torch.int32, device=words.device) & (1 << bits) - 1
 
 
 class QuantizedLinear(torch.nn.Module):
@@ -163,8 +163,9 @@ class QuantizedLinear(torch.nn.Module):
             self.register_buffer(name, buffer)
 
     @classmethod
-    def _of_unsigned(cls, numbers: Tensor, zeros: Tensor, scales: Tensor, order: Optional[Tensor], bias: Optional[Tensor]) -> QuantizedLinear:
-        """Of integers from 0 to 15, (k, n), and zero points among them, (groups, n)."""
+    def _of_unsigned(cls, bits: int, numbers: Tensor, zeros: Tensor, scales: Tensor, order: Optional[Tensor],
+                     bias: Optional[Tensor]) -> QuantizedLinear:
+        """Of integers of so many bits, without a sign, (k, n), and zero points among them, (groups, n)."""
         k, n = numbers.shape
         groups = scales.shape[0]
         # One group may be longer than k.
@@ -176,27 +177,31 @@ class QuantizedLinear(torch.nn.Module):
             raise ValueError(f"scales are of {scales.dtype}; they are of float16 or bfloat16, as the layer's inputs")
         layer = cls.__new__(cls)
         torch.nn.Module.__init__(layer)
-        shifted = (zeros - 8).to(torch.int8)
-        layer._set("i4", group, _bytes_of((numbers - 8).T.to(torch.int8)), scales.contiguous(), shifted if shifted.any() else None, order, bias)
+        shifted = (zeros - (1 << bits - 1)).to(torch.int8)
+        weight = (numbers - (1 << bits - 1)).T.to(torch.int8)
+        layer._set(f"i{bits}", group, _bytes_of(weight) if bits == 4 else weight.contiguous(), scales.contiguous(),
+                   shifted if shifted.any() else None, order, bias)
         return layer
 
     @classmethod
     def from_gptq(cls, qweight: Tensor, qzeros: Tensor, scales: Tensor, g_idx: Optional[Tensor] = None, bias: Optional[Tensor] = None,
-                  checkpoint_format: str = "gptq") -> QuantizedLinear:
-        """A layer of 4-bit weights as GPTQ's files have them.
+                  checkpoint_format: str = "gptq", bits: int = 4) -> QuantizedLinear:
+        """A layer of weights of 4 or 8 bits as GPTQ's files have them.
 
-        qweight: (in_features / 8, out_features) of int32, eight inputs in a word. qzeros: (groups, out_features / 8) of int32, eight
-        outputs in a word. scales: (groups, out_features). The lowest bits are the first. g_idx: the group of each input, where they
+        qweight: (in_features bits / 32, out_features) of int32, eight or four inputs in a word. qzeros: (groups, out_features bits / 32)
+        of int32, as many outputs in a word. scales: (groups, out_features). The lowest bits are the first. g_idx: the group of each input, where they
         are not in order ("act-order"): the layer permutes its inputs. checkpoint_format: that of the file's configuration; "gptq"
-        stores words of zero points less 0x11111111, "gptq_v2" as they are. Some files with zero points of 8 state "gptq". Source: the layout that
+        stores zero points less 1 (whole words, so that a zero borrows from its neighbour), "gptq_v2" as they are. Some files with zero points of 8 state "gptq". Source: the layout that
         AutoGPTQ's files and those of its successors have.
         """
         if checkpoint_format not in ("gptq", "gptq_v2"):
             raise ValueError(f"checkpoint_format is {checkpoint_format!r}; it is gptq or gptq_v2")
-        numbers = _nibbles(qweight).permute(0, 2, 1).reshape(-1, qweight.shape[1])
-        if checkpoint_format == "gptq":  # whole words are less by 0x11111111, modulo 2^32: a zero borrows from its neighbour
-            qzeros = qzeros.view(torch.int32) + 0x11111111
-        zeros = _nibbles(qzeros).reshape(qzeros.shape[0], -1)
+        if bits not in (4, 8):
+            raise ValueError(f"bits are {bits}; they are 4 or 8")
+        numbers = _fields(qweight, bits).permute(0, 2, 1).reshape(-1, qweight.shape[1])
+        if checkpoint_format == "gptq":
+            qzeros = qzeros.view(torch.int32) + (0x11111111 if bits == 4 else 0x01010101)  # modulo 2^32
+        zeros = _fields(qzeros, bits).reshape(qzeros.shape[0], -1)
         order = None
         if g_idx is not None:
             groups, counts = torch.arange(len(scales), device=g_idx.device), g_idx.long().bincount(minlength=len(scales))
@@ -208,7 +213,7 @@ class QuantizedLinear(torch.nn.Module):
                 order = None
             else:
                 numbers = numbers[order]
-        return cls._of_unsigned(numbers, zeros, scales, order, bias)
+        return cls._of_unsigned(bits, numbers, zeros, scales, order, bias)
 
     @classmethod
     def from_awq(cls, qweight: Tensor, qzeros: Tensor, scales: Tensor, bias: Optional[Tensor] = None) -> QuantizedLinear:
@@ -219,8 +224,8 @@ class QuantizedLinear(torch.nn.Module):
         AutoAWQ's files have.
         """
         columns = torch.tensor([0, 4, 1, 5, 2, 6, 3, 7], device=qweight.device)  # where each output is
-        outputs = [_nibbles(words)[:, :, columns].reshape(words.shape[0], -1) for words in (qweight, qzeros)]
-        return cls._of_unsigned(*outputs, scales, None, bias)
+        outputs = [_fields(words, 4)[:, :, columns].reshape(words.shape[0], -1) for words in (qweight, qzeros)]
+        return cls._of_unsigned(4, *outputs, scales, None, bias)
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.ops.tilewise.quantized_linear(x, self.weight, self.scales, self.bias, self.group, self.zeros, self.order)

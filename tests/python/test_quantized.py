@@ -96,22 +96,23 @@ def test_refusals():
 AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
 
 
-def words_of(numbers, order=range(8)):
-    """Eight neighbours of a row in a word, from the lowest bits on those of `order`."""
-    places = [numbers[:, nth::8].long() << 4 * shift for shift, nth in enumerate(order)]
+def words_of(numbers, order=range(8), bits=4):
+    """Neighbours of a row in a word, from the lowest bits on those of `order`."""
+    each = 32 // bits
+    places = [numbers[:, nth::each].long() << bits * shift for shift, nth in enumerate(list(order)[:each])]
     return (sum(places) - (sum(places) >> 31 << 32)).to(torch.int32)
 
 
-def stored_zeros(zeros, form="gptq"):
-    """Files of the first format have whole words less 0x11111111."""
-    return words_of(zeros) - 0x11111111 * int(form == "gptq")
+def stored_zeros(zeros, form="gptq", bits=4):
+    """Files of the first format have whole words less 0x11111111, of 8 bits less 0x01010101."""
+    return words_of(zeros, bits=bits) - (0x11111111 if bits == 4 else 0x01010101) * int(form == "gptq")
 
 
-def four_bit_layer(k, n, group, kind=torch.float16):
-    """Numbers (k, n) and zero points (k / group, n) from 0 to 15, scales, and the weights that they mean."""
+def layer_of_integers(k, n, group, kind=torch.float16, bits=4):
+    """Numbers (k, n) and zero points (k / group, n) without a sign, scales, and the weights that they mean."""
     torch.manual_seed(3)
-    numbers, zeros = torch.randint(0, 16, (k, n)), torch.randint(0, 16, (k // group, n))
-    scales = (torch.rand(k // group, n) * 0.1 + 0.01).to(kind)
+    numbers, zeros = torch.randint(0, 1 << bits, (k, n)), torch.randint(0, 1 << bits, (k // group, n))
+    scales = ((torch.rand(k // group, n) * 0.1 + 0.01) * 2 ** (4 - bits)).to(kind)
     meant = (numbers - zeros.repeat_interleave(group, 0)) * scales.float().repeat_interleave(group, 0)
     return numbers, zeros, scales, meant.T
 
@@ -125,16 +126,16 @@ def check_layer(layer, meant, device, tolerance=2 ** -9):
 
 
 @pytest.mark.parametrize("form", ["gptq", "gptq_v2"])
-@pytest.mark.parametrize("group", [32, 128, 256])
+@pytest.mark.parametrize("group, bits", [(32, 4), (128, 4), (256, 4), (64, 8), (256, 8)])
 @pytest.mark.parametrize("by", ["tilewise", "torch"])
-def test_layers_of_gptq_files(device, form, group, by):
+def test_layers_of_gptq_files(device, form, group, bits, by):
     if by == "torch":
         tilewise.torch.on_cpu("torch")
-    numbers, zeros, scales, meant = four_bit_layer(256, 48, group)
+    numbers, zeros, scales, meant = layer_of_integers(256, 48, group, bits=bits)
     bias = torch.randn(48).half() if group == 32 else None
-    layer = QuantizedLinear.from_gptq(words_of(numbers.T).T.contiguous(), stored_zeros(zeros, form), scales, bias=bias,
-                                      checkpoint_format=form)
-    assert layer.order is None and layer.in_features == 256 and layer.out_features == 48
+    layer = QuantizedLinear.from_gptq(words_of(numbers.T, bits=bits).T.contiguous(), stored_zeros(zeros, form, bits), scales, bias=bias,
+                                      checkpoint_format=form, bits=bits)
+    assert layer.kind == f"i{bits}" and layer.order is None and layer.in_features == 256 and layer.out_features == 48
     check_layer(layer, meant, device)
 
 
@@ -142,7 +143,7 @@ def test_layers_of_gptq_files(device, form, group, by):
 def test_inputs_of_groups_in_another_order(device, by):
     if by == "torch":
         tilewise.torch.on_cpu("torch")
-    numbers, zeros, scales, _ = four_bit_layer(128, 16, 32)
+    numbers, zeros, scales, _ = layer_of_integers(128, 16, 32)
     groups = torch.arange(128)[torch.randperm(128)] // 32
     meant = ((numbers - zeros[groups]) * scales.float()[groups]).T
     layer = QuantizedLinear.from_gptq(words_of(numbers.T).T, stored_zeros(zeros), scales, g_idx=groups.int())
@@ -156,13 +157,13 @@ def test_inputs_of_groups_in_another_order(device, by):
 def test_layers_of_awq_files(device, by):
     if by == "torch":
         tilewise.torch.on_cpu("torch")
-    numbers, zeros, scales, meant = four_bit_layer(256, 32, 64)
+    numbers, zeros, scales, meant = layer_of_integers(256, 32, 64)
     layer = QuantizedLinear.from_awq(words_of(numbers, AWQ_ORDER), words_of(zeros, AWQ_ORDER), scales, bias=torch.randn(32).half())
     check_layer(layer, meant, device)
 
 
 def test_zero_points_in_the_middle_are_none():
-    numbers, zeros, scales, _ = four_bit_layer(64, 16, 32)
+    numbers, zeros, scales, _ = layer_of_integers(64, 16, 32)
     layer = QuantizedLinear.from_awq(words_of(numbers, AWQ_ORDER), words_of(torch.full_like(zeros, 8), AWQ_ORDER), scales)
     assert layer.zeros is None
 
@@ -219,13 +220,14 @@ def test_layers_with_zero_points_are_one_operator_and_have_a_state():
 
 
 def test_refusals_of_other_files():
-    numbers, zeros, scales, _ = four_bit_layer(128, 16, 32)
+    numbers, zeros, scales, _ = layer_of_integers(128, 16, 32)
     packed, packed_zeros = words_of(numbers.T).T, words_of(zeros)
     for arguments, words in (((packed.long(), packed_zeros, scales), "matrices of int32"),
                              ((packed, packed_zeros, scales[:3]), "a power of two from 32"),
                              ((packed, packed_zeros, scales.float()), "float16 or bfloat16"),
                              ((packed, packed_zeros, scales, torch.zeros(128)), "equally many"),
-                             ((packed, packed_zeros, scales, None, None, "marlin"), "gptq or gptq_v2")):
+                             ((packed, packed_zeros, scales, None, None, "marlin"), "gptq or gptq_v2"),
+                             ((packed, packed_zeros, scales, None, None, "gptq", 3), "4 or 8")):
         with pytest.raises(ValueError, match=words):
             QuantizedLinear.from_gptq(*arguments)
     with pytest.raises(ValueError, match="of i4"):
