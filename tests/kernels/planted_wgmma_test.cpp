@@ -423,8 +423,7 @@ TEST(PlantedWgmma, APackThatDoesNotRound) {
 }
 
 TEST(PlantedWgmma, PanelsOfTf32ThatAreTakenForSixteenBits) {
-  expect_found(kTf32, changed("wgmma-panel-column"_marker, "COPIED", "2"),
-               {"instead of"});
+  expect_found(kTf32, changed("wgmma-panel-column"_marker, "COPIED", "2"), {"instead of"});
 }
 
 TEST(PlantedWgmma, StepsOfBytesThatAreTakenForSixteenBits) {
