@@ -5,8 +5,7 @@
 
 namespace tilewise {
 
-/// TMA copies elements of less than a byte as bytes: so many elements of a map in so many of
-/// memory.
+/// The elements of a map for so many of a matrix: TMA copies those of less than a byte as bytes.
 inline std::int64_t copied_elements(DType type, std::int64_t elements) {
   return bytes_of(type, elements) / bytes_of(type);
 }

@@ -68,13 +68,6 @@ DEVICE void wgmma_settle([[maybe_unused]] unsigned (&words)[COUNT]) {
   for (int i = 0; i < COUNT; ++i) asm volatile("" : "+r"(words[i]));
 #endif
 }
-template <int COUNT>
-DEVICE void wgmma_settle([[maybe_unused]] Sum (&sums)[COUNT]) {
-#ifndef TILEWISE_HOST
-  UNROLL_ALL
-  for (int i = 0; i < COUNT; ++i) asm volatile("" : TILEWISE_SUM(sums[i]));
-#endif
-}
 // Closes the group of the multiply_async() since the last call.
 DEVICE void wgmma_commit([[maybe_unused]] SourceLine at = source_line()) {
 #ifdef TILEWISE_HOST

@@ -31,8 +31,8 @@ static_assert(kSlice % kBlock == 0 && kBlock % kUnit == 0, "a warp's part of a t
 static_assert(kScaledSteps % kBlock == 0, "a warp's part of a tile is in one block of k, or has whole ones");
 #endif
 
-// Copies tiles of an operand: ROWS rows of ROW_BYTES each, STRIDE bytes apart. Rows that do not exist are not copied: their sums are not stored.
-// Bytes behind the last step of k become zeros.
+// Copies tiles of an operand: ROWS rows of ROW_BYTES each, STRIDE bytes apart. Rows that do not exist are not copied: their
+// sums are not stored. Bytes behind the last step of k become zeros.
 template <int ROWS, int ROW_BYTES, int STRIDE, int BYTES>
 struct Copies {
   static constexpr int ACROSS = ROW_BYTES / BYTES, ALL = ROWS * ACROSS;

@@ -13,9 +13,6 @@ constexpr int kStepBytes = 32;
 constexpr int kPromotesParts = 3;
 constexpr int promoted_at_once(int promote) { return promote == kPromotesParts ? 1 : promote; }
 
-// Steps of k that a warpgroup widens at a time (a unit), where B has fewer bits than A.
-constexpr int kNarrowUnit = 32;
-
 // One operand's tile: panels of rows of at most 128 bytes, one beside the other.
 struct TileLayout {
   int span, depth;  // of m or n, and of k; elements

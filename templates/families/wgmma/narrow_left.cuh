@@ -7,9 +7,9 @@
 #include "families/wgmma/scales.cuh"
 
 #if NARROW_LEFT
-// The lane's elements of a unit of k, of its two rows of a block of 64.
+// The lane's elements of a unit, of its two rows of a block of 64.
 struct NarrowRows {
-  static constexpr int UNIT = tilewise::wgmma::kNarrowUnit;
+  static constexpr int UNIT = 32;                   // steps of k that are widened at a time
   static constexpr int WORDS = kBitsB * UNIT / 32;  // of a row
   unsigned words[2][WORDS];
 
