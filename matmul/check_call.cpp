@@ -210,7 +210,7 @@ std::string operand_name(const Problem& problem, std::size_t slot) {
 GivenOperand epilogue_operand(const Problem& p, const EpilogueSlot& slot,
                               const EpilogueOperand& given, const char* name) {
   const EpilogueShape shape = shape_of(slot, p);
-  const bool has_rows = slot.over == EpilogueOver::elements || is_scale(slot.over);
+  const bool has_rows = slot.over == EpilogueOver::elements || is_of_blocks(slot.over);
   return {name,
           given.data,
           shape.rows,
@@ -231,7 +231,7 @@ bool is_c(const GivenOperand& x, const GivenOperand& c) {
 /// The address range of an operand of the epilogue; empty for a scalar by value.
 Range check_epilogue_operand(const EpilogueSlot& form, const GivenOperand& x) {
   if (form.over == EpilogueOver::all && !x.pointer) return {};
-  if (is_scale(form.over) && x.columns * x.rows == 0) return {};  // not read
+  if (is_of_blocks(form.over) && x.columns * x.rows == 0) return {};  // not read
   if (x.ld < x.columns)
     refuse("the leading dimension of " + std::string(x.name) + " is " + number(x.ld) +
            ", shorter than a row of " + number(x.columns) + " elements");

@@ -65,6 +65,7 @@ bool follows_rows(const Problem& batch, const EpilogueSlot& slot, const Epilogue
       return !slot.k_first && follow(batch.m, given.ld, given.stride);
     case EpilogueOver::column_blocks:
     case EpilogueOver::tiles:
+    case EpilogueOver::zero_points:
       return given.stride == 0;
   }
   return false;
@@ -86,6 +87,7 @@ bool follows_columns(const Problem& batch, const EpilogueSlot& slot, const Epilo
       return given.stride == 0;
     case EpilogueOver::column_blocks:
     case EpilogueOver::tiles:
+    case EpilogueOver::zero_points:
       return false;  // a batch that shares A and has scales of B remains a batch
   }
   return false;

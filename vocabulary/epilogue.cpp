@@ -192,7 +192,31 @@ class Reader {
     return over;
   }
 
-  /// "acc" with the scales behind it.
+  /// An operand of blocks of k: its slot and what it belongs to.
+  std::pair<std::size_t, Over> operand_of_blocks(bool zero_points) {
+    skip_blanks();
+    const std::size_t at = at_;
+    const std::string named = name();
+    if (named.empty() || is_taken(named)) fail_at(at, "is no operand", "a name with an index");
+    const std::optional<DType> of = type();
+    EpilogueSlot operand;
+    operand.over = index(&operand);
+    if (!is_scale(operand.over))
+      fail_at(at, "has no index of scales", "[i,k/128], [j,k/128], [j/128,k/128], or k/128 first");
+    if (zero_points && operand.over != Over::column_blocks)
+      fail_at(at, "has no index of zero points", "[j,k/128] or [k/128,j]");
+    if (zero_points) operand.over = Over::zero_points;
+    if (parts_.contains(named)) fail_at(at, "is used before", "a new name");
+    operand.type = of;
+    std::optional<std::size_t> slot_of = slot(named);
+    if (!slot_of) slot_of = add_operand(at, named, operand);
+    if (!operand.type) operand.type = read_.form.operands[*slot_of].type;
+    if (read_.form.operands[*slot_of] != operand)
+      fail_at(at, "is used in two ways", "one index and one type for each operand");
+    return {*slot_of, operand.over};
+  }
+
+  /// "acc" with the scales and zero points behind it.
   std::size_t sum_of_products(std::size_t begin) {
     EpilogueNode made;
     if (take("(")) {
@@ -200,32 +224,19 @@ class Reader {
       do {
         skip_blanks();
         const std::size_t at = at_;
-        const std::string named = name();
-        if (named.empty() || is_taken(named)) fail_at(at, "is no operand", "a name with an index");
-        const std::optional<DType> of = type();
-        EpilogueSlot operand;
-        const Over over = index(&operand);
-        if (!is_scale(over))
-          fail_at(at, "has no index of scales",
-                  "[i,k/128], [j,k/128], [j/128,k/128], or k/128 first");
+        const auto [slot_of, over] = operand_of_blocks(false);
         bool& known = over == Over::row_blocks ? of_a : of_b;
         if (std::exchange(known, true))
           fail_at(at, "is a second scale of a matrix", "one of A and one of B");
-        if (parts_.contains(named)) fail_at(at, "is used before", "a new name");
-        operand.over = over, operand.type = of;
-        std::optional<std::size_t> slot_of = slot(named);
-        if (!slot_of) slot_of = add_operand(at, named, operand);
-        if (!operand.type) operand.type = read_.form.operands[*slot_of].type;
-        if (read_.form.operands[*slot_of] != operand)
-          fail_at(at, "is used in two ways", "one index and one type for each operand");
-        made.x.push_back(node({Op::operand, 0, *slot_of, {}}));
+        made.x.push_back(node({Op::operand, 0, slot_of, {}}));
       } while (take("*"));
+      if (take(",")) made.x.push_back(node({Op::operand, 0, operand_of_blocks(true).first, {}}));
       require(")");
       std::sort(made.x.begin(), made.x.end());
     }
     for (const EpilogueNode& other : read_.form.nodes)
       if (other.op == Op::sum_of_products && other != made)
-        fail_at(begin, "has other scales than before", "the same ones everywhere");
+        fail_at(begin, "has other scales or zero points than before", "the same ones everywhere");
     return node(std::move(made));
   }
 
@@ -449,11 +460,19 @@ class Writer {
     const bool sums = epilogue_.operands[slot].use == Use::summed;
     return operand_text(slot) + "=" + (sums ? "sum(" + value + ")" : value) + ";";
   }
+  std::string products_text(const EpilogueNode& node) const {
+    std::string scales, zeros;
+    for (const std::size_t x : node.x) {
+      const EpilogueSlot& operand = epilogue_.operands[epilogue_.nodes[x].slot];
+      if (is_scale(operand.over))
+        scales += (scales.empty() ? "" : "*") + texts_[x];
+      else
+        zeros = "," + texts_[x];
+    }
+    return std::string(kAcc) + (node.x.empty() ? "" : "(" + scales + zeros + ")");
+  }
   std::string text_of(const EpilogueNode& node) const {
-    if (node.op == Op::sum_of_products)
-      return std::string(kAcc) + (node.x.empty() ? "" : "(" + join(node.x, "*", [&](std::size_t x) {
-                                                          return texts_[x];
-                                                        }) + ")");
+    if (node.op == Op::sum_of_products) return products_text(node);
     if (node.op == Op::number) return in_shortest_form(node.value);
     if (node.op == Op::operand) return operand_text(node.slot);
     if (node.op == Op::negate) return "-" + texts_[node.x[0]];

@@ -14,7 +14,9 @@ namespace tilewise {
 
 /// A function or an operator of the arithmetic.
 enum class EpilogueOp : std::uint8_t {
-  /// `acc`: alpha op(A) op(B) + beta C. Its arguments are operands that scale the products.
+  /// `acc`: alpha op(A) op(B) + beta C. Its arguments are operands that scale the products, and
+  /// zero
+  /// points of B.
   sum_of_products,
   number,
   operand,
@@ -62,14 +64,16 @@ struct EpilogueSlot {
   EpilogueUse use = EpilogueUse::read;
   std::size_t node = 0;                      ///< what is written or summed
   std::optional<DType> type = std::nullopt;  ///< none: default_type()
-  bool k_first = false;                      ///< of scales: k is the first index
-  std::int64_t steps = kScaledSteps;         ///< of scales: of k, for each scale
+  bool k_first = false;                      ///< of blocks of k: k is the first index
+  std::int64_t steps = kScaledSteps;         ///< of blocks of k: the steps of each
   bool operator==(const EpilogueSlot&) const = default;
 };
 /// The type of the arithmetic of an epilogue before a C of this type.
 inline DType epilogue_arithmetic(DType c) { return c == DType::f64 ? c : DType::f32; }
-/// The type of an operand without one: C's, of a scalar and of scales that of the arithmetic.
+/// The type of an operand without one: C's, of a scalar and of scales that of the arithmetic, of
+/// zero points i8.
 inline DType default_type(const EpilogueSlot& slot, DType c) {
+  if (slot.over == EpilogueOver::zero_points) return DType::i8;
   return slot.over == EpilogueOver::all || is_scale(slot.over) ? epilogue_arithmetic(c) : c;
 }
 inline DType type_of(const EpilogueSlot& slot, DType c) {
@@ -105,8 +109,9 @@ struct NamedEpilogue {
 ///     statement = name "=" value | name [type] "[i,j]" "=" value
 ///               | name [type] "[j]" "=" "sum" "(" value ")"
 ///     value     = + - * / with the usual precedence, of factors
-///     factor    = "-" factor | "(" value ")" | number | "acc" ["(" scale ["*" scale] ")"]
-///               | name [type] [index]
+///     factor    = "-" factor | "(" value ")" | number | name [type] [index]
+///               | "acc" ["(" scale ["*" scale] ["," zero] ")"]
+///     zero      = name [type] "[j," block "]" | name [type] "[" block ",j]"
 ///     scale     = name [type] "[" place "," block "]" | name [type] "[" block "," place "]"
 ///     place     = "i" | "j" | "j/128"
 ///     block     = "k/" steps                           a power of two, 32 to 2^30
@@ -133,8 +138,10 @@ inline bool has_scales(const Problem& problem) {
   return problem.epilogue && has_scales(*problem.epilogue);
 }
 
-/// Its first operand of scales; null without. All scales of a product have equal steps of k.
+/// Its first operand of scales; null without. All operands of blocks of k have equal steps.
 const EpilogueSlot* scales_of(const Problem& problem);
+/// Its zero points of B, which there are with scales only; null without.
+const EpilogueSlot* zero_points_of(const Problem& problem);
 
 /// Why no kernel scales the products of a problem with has_scales(); else empty.
 std::string unsupported_scales(const Problem& problem);

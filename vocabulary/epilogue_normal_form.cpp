@@ -81,7 +81,7 @@ class Normaliser {
   }
   std::string operand_text(std::size_t slot) const {
     const EpilogueSlot& operand = from_.form.operands[slot];
-    return index_text(operand) +
+    return index_text(operand) + (operand.over == EpilogueOver::zero_points ? "zero" : "") +
            (with_types_ && operand.type ? std::string(tilewise::to_string(*operand.type)) : "");
   }
   /// The hashes of a node's arguments.

@@ -225,10 +225,10 @@ TILEWISE_API tilewise_status tilewise_epilogue_slot(const tilewise_epilogue* epi
 
 /* An operand of an epilogue, in elements: name[i,j] m x n with leading dimension `ld`, name[i] m
  * elements, name[j] n elements, a scalar one element; all in device memory. A scalar may be `value`
- * instead, with `data` NULL. Scales of blocks of k, as name[i,k/128], are matrices with leading
- * dimension `ld` (epilogue.hpp). `stride` lies between the operands of two products of a batch; 0:
- * one for all. What is written may share no element with A, B, C or another operand; what is read
- * may be C itself, with its type, leading dimension and stride. */
+ * instead, with `data` NULL. Scales and zero points of blocks of k, as name[i,k/128], are matrices
+ * with leading dimension `ld` (epilogue.hpp). `stride` lies between the operands of two products of
+ * a batch; 0: one for all. What is written may share no element with A, B, C or another operand;
+ * what is read may be C itself, with its type, leading dimension and stride. */
 typedef struct tilewise_operand {
   void* data;
   int64_t ld, stride;

@@ -42,15 +42,6 @@ def _dequantized(weight: Tensor, scales: Tensor, group: int, zeros: Optional[Ten
     return numbers * _spread(scales, group, numbers.shape[1])
 
 
-def _of_zeros(rows: Tensor, scales: Tensor, group: int, zeros: Tensor, **where) -> Tensor:
-    """What zero points take from a product of the numbers, float32: the sums of groups times scales and zero points."""
-    padded = torch.nn.functional.pad(rows.float(), (0, -rows.shape[1] % group))
-    sums = padded.reshape(len(rows), len(scales), group).sum(2)
-    shift = sums.new_empty((len(rows), scales.shape[1]))
-    _operators._product(sums, scales.float() * zeros, shift, **where)
-    return shift
-
-
 def _now(x: Tensor, weight: Tensor, scales: Tensor, bias: Optional[Tensor], group: int, zeros: Optional[Tensor] = None,
          order: Optional[Tensor] = None) -> Tensor:
     x, weight, scales, bias, zeros, order = _operators._detached(x, weight, scales, bias, zeros, order)
@@ -65,10 +56,12 @@ def _now(x: Tensor, weight: Tensor, scales: Tensor, bias: Optional[Tensor], grou
         return (y if bias is None else y + bias.float()).to(x.dtype)
     rows = x.reshape(-1, x.shape[-1]).contiguous()
     out = x.new_empty((rows.shape[0], weight.shape[0]))
-    text, operands = f"acc(s[k/{group},j])" if group else "acc*s[j]", {"s": scales}
-    where = {"device": None if x.is_cuda else "host", "invariant": _operators.is_batch_invariant()}
+    operands = {"s": scales}
     if zeros is not None:
-        text, operands["shift"] = text + " - shift:f32[i,j]", _of_zeros(rows, scales, group, zeros, **where)
+        text, operands["z"] = f"acc(s[k/{group},j], z[k/{group},j])", zeros
+    else:
+        text = f"acc(s[k/{group},j])" if group else "acc*s[j]"
+    where = {"device": None if x.is_cuda else "host", "invariant": _operators.is_batch_invariant()}
     if bias is not None:
         text, operands["bias"] = text + " + bias[j]", bias
     b = Int4(weight).T if weight.dtype == torch.uint8 else weight.T
@@ -136,8 +129,7 @@ class QuantizedLinear(torch.nn.Module):
     over the largest number of the type, rounded to the layer's type; weights are rounded to nearest. zero_points (of "i4"): a
     group's 16 numbers go from its least weight to its largest. Buffers: weight (bytes; of i4 two in a byte, the first in the low
     bits), scales, zeros (in the numbers of the weight: a weight is (number - zero) scale), order (of the inputs), bias.
-    torch.compile keeps the product as one operator. With zero points inputs are finite: others give NaN. No kernel has the groups'
-    scales in a batch-invariant order: batch_invariant() refuses such layers. from_gptq() and from_awq() make layers of other libraries' weights.
+    torch.compile keeps the product as one operator. No kernel has the groups' scales in a batch-invariant order: batch_invariant() refuses such layers. from_gptq() and from_awq() make layers of other libraries' weights.
     """
 
     def __init__(self, linear: torch.nn.Linear, weight: str = "i4", group: Optional[int] = None, zero_points: bool = False):

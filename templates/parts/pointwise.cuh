@@ -103,14 +103,14 @@ struct PointwiseArgsOf {
   }
 };
 
-// An operand with one scale for each STEPS steps of k, of ALONG rows of A or columns of B: the values of EpilogueOver from
-// row_blocks on. K_FIRST: those of a step of k are neighbours.
+// An operand with one number, a scale or a zero point, for each STEPS steps of k, of ALONG rows of A or columns of B: the values
+// of EpilogueOver from row_blocks on. K_FIRST: those of a step of k are neighbours.
 template <int SLOT, int ALONG_, int STEPS_, bool K_FIRST, int TYPE, bool OF_ROWS>
-struct ScaleOperand {
+struct BlockOperand {
   static constexpr int ALONG = ALONG_, STEPS = STEPS_;
   static constexpr bool GIVEN = true;
   typedef typename Number<TYPE>::Stored Stored;
-  // The address of a scale. block: of STEPS steps of k. place: a row of A (of products whose rows follow one another, of
+  // The address of a number. block: of STEPS steps of k. place: a row of A (of products whose rows follow one another, of
   // all), or a column of B.
   template <class Arguments>
   static DEVICE_MEMBER const Stored* address(const Arguments& args, Int64 product, Int64 place, Int64 block) {
@@ -120,13 +120,13 @@ struct ScaleOperand {
     const Int64 at = first + (K_FIRST ? block * of.ld + nth : nth * of.ld + block);  //@ pointwise-scale
     return static_cast<const Stored*>(of.data) + at;
   }
-  // From a scale to that of the next block.
+  // From a number to that of the next block.
   template <class Arguments>
   static DEVICE_MEMBER Int64 step(const Arguments& args) {
     return K_FIRST ? args.of[SLOT].ld : 1;
   }
   static DEVICE_MEMBER Stored load(const Stored* at) { return *at; }
-  static DEVICE_MEMBER Sum widen(Stored scale) { return Sum(Number<TYPE>::widen(scale)); }
+  static DEVICE_MEMBER Sum widen(Stored number) { return Sum(Number<TYPE>::widen(number)); }
 };
 struct NoScale {
   static constexpr int ALONG = 128, STEPS = 0;
@@ -200,4 +200,8 @@ DEVICE void pointwise_all(const PointwiseArgs& args, const Sum (&sums)[COUNT], R
 // 1: sums of blocks of k are scaled before they are added (defined by pointwise_source.cuh).
 #ifndef SCALES
 #define SCALES 0
+#endif
+// 1, with SCALES only: zero points are subtracted from B's numbers.
+#ifndef ZERO_POINTS
+#define ZERO_POINTS 0
 #endif

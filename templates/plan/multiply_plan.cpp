@@ -34,7 +34,7 @@ double instructions_of(const EpilogueNode& node, const EpilogueForm& form) {
       return 0;
     case Op::operand: {
       const EpilogueOver over = form.operands[node.slot].over;
-      if (is_scale(over)) return 0;
+      if (is_of_blocks(over)) return 0;
       return over == EpilogueOver::elements ? 14 : (over == EpilogueOver::all ? 0 : 3);
     }
     case Op::minimum:

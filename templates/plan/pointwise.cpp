@@ -72,29 +72,32 @@ std::string members(const EpilogueForm& epilogue, bool read) {
   std::string text;
   for (std::size_t slot = 0; slot < epilogue.operands.size(); ++slot)
     if ((epilogue.operands[slot].use == EpilogueUse::read) == read &&
-        !is_scale(epilogue.operands[slot].over))
+        !is_of_blocks(epilogue.operands[slot].over))
       text += "  PointwiseNumber p" + std::to_string(slot) + ";\n";
   return text;
 }
 
 constexpr std::string_view kOver[] = {"OVER_ALL", "OVER_ROWS", "OVER_COLUMNS", "OVER_ELEMENTS"};
 
-/// The types that read the scales of A and of B (parts/pointwise.cuh).
-std::string scales_of(const EpilogueForm& epilogue) {
-  std::string of_a = "NoScale", of_b = "NoScale";
+/// The types that read the scales of A and of B, and B's zero points (parts/pointwise.cuh).
+std::string operands_of_blocks(const EpilogueForm& epilogue) {
+  std::string of_a = "NoScale", of_b = "NoScale", zeros;
   for (std::size_t slot = 0; slot < epilogue.operands.size(); ++slot) {
     const EpilogueSlot& operand = epilogue.operands[slot];
-    if (!is_scale(operand.over)) continue;
-    const bool is_a = operand.over == EpilogueOver::row_blocks;
-    const std::string type =
-        operand.type ? std::to_string(static_cast<int>(*operand.type)) : "kPointwiseType";
-    (is_a ? of_a : of_b) = "ScaleOperand<" + std::to_string(slot) + ", " +
-                           std::to_string(operand.over == EpilogueOver::tiles ? kScaledSteps : 1) +
-                           ", " + std::to_string(operand.steps) + ", " +
-                           (operand.k_first ? "true, " : "false, ") + type + ", " +
-                           (is_a ? "true" : "false") + ">";
+    if (!is_of_blocks(operand.over)) continue;
+    const bool is_a = operand.over == EpilogueOver::row_blocks,
+               is_zero = operand.over == EpilogueOver::zero_points;
+    const std::string type = is_zero        ? "TYPE_I8"
+                             : operand.type ? std::to_string(static_cast<int>(*operand.type))
+                                            : "kPointwiseType";
+    (is_a ? of_a : (is_zero ? zeros : of_b)) =
+        "BlockOperand<" + std::to_string(slot) + ", " +
+        std::to_string(operand.over == EpilogueOver::tiles ? kScaledSteps : 1) + ", " +
+        std::to_string(operand.steps) + ", " + (operand.k_first ? "true, " : "false, ") + type +
+        ", " + (is_a ? "true" : "false") + ">";
   }
-  return "#define SCALES 1\ntypedef " + of_a + " ScaleOfA;\ntypedef " + of_b + " ScaleOfB;\n";
+  return "#define SCALES 1\ntypedef " + of_a + " ScaleOfA;\ntypedef " + of_b + " ScaleOfB;\n" +
+         (zeros.empty() ? "" : "#define ZERO_POINTS 1\ntypedef " + zeros + " ZeroOfB;\n");
 }
 
 }  // namespace
@@ -107,11 +110,11 @@ std::string pointwise_source(const EpilogueForm& epilogue) {
                      "[[maybe_unused]] const PointwiseValues& values,\n"
                      "                                 [[maybe_unused]] PointwiseResults& results) "
                      "{\n  typedef Functions<PointwiseNumber> F;\n";
-  const auto is_scale_of_products = [&](const EpilogueNode& node) {
-    return node.op == Op::operand && is_scale(epilogue.operands[node.slot].over);
+  const auto is_of_products = [&](const EpilogueNode& node) {
+    return node.op == Op::operand && is_of_blocks(epilogue.operands[node.slot].over);
   };
   for (std::size_t n = 0; n < epilogue.nodes.size(); ++n)
-    if (!is_scale_of_products(epilogue.nodes[n]))
+    if (!is_of_products(epilogue.nodes[n]))
       text += "  const auto v" + std::to_string(n) + " = " + value_of(epilogue.nodes[n]) + ";\n";
   for (std::size_t slot = 0; slot < epilogue.operands.size(); ++slot)
     if (epilogue.operands[slot].use != EpilogueUse::read)
@@ -125,7 +128,7 @@ std::string pointwise_header(const EpilogueForm& epilogue) {
   int matrices = 0;
   for (std::size_t slot = 0; slot < epilogue.operands.size(); ++slot) {
     const EpilogueSlot& operand = epilogue.operands[slot];
-    if (is_scale(operand.over)) continue;
+    if (is_of_blocks(operand.over)) continue;
     const auto over = [&](EpilogueOver of) { return std::string(kOver[static_cast<int>(of)]); };
     const std::string number = std::to_string(slot), of = "args.of[" + number + "]";
     const std::string type = operand.type ? std::to_string(static_cast<int>(*operand.type))
@@ -151,7 +154,7 @@ std::string pointwise_header(const EpilogueForm& epilogue) {
          "}\nDEVICE void pointwise_write([[maybe_unused]] const PointwiseArgs& args, "
          "[[maybe_unused]] const Place& at,\n"
          "                            [[maybe_unused]] const PointwiseResults& results) {\n" +
-         writes + "}\n" + (has_scales(epilogue) ? scales_of(epilogue) : "");
+         writes + "}\n" + (has_scales(epilogue) ? operands_of_blocks(epilogue) : "");
 }
 
 }  // namespace tilewise

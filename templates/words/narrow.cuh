@@ -71,6 +71,12 @@ struct Pairs<TYPE_BF16> {
                  "{.reg .b32 c;\n mov.b32 c, 0x80008000;\n fma.rn.bf16x2 %0, %1, %2, c;}")
 };
 
+// A number of TYPE (TYPE_F16 or TYPE_BF16) twice.
+template <int TYPE>
+DEVICE unsigned pair_of_number(float number) {
+  return unsigned(Number<TYPE>::narrow(number)) * 0x10001u;
+}
+
 // The numbers of TYPE in a word, the first in its lowest bits. They are PAIRS pairs. pair() returns pair `nth` as TO (TYPE_F16
 // or TYPE_BF16); pair_apart() numbers nth and nth + APART, or where APART is 1 the same. A NaN becomes some number, and sets
 // bits of `not_a_number`, which is never cleared.

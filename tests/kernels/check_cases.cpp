@@ -277,11 +277,16 @@ static std::optional<Problem> with_scales(const Case& one, const DeviceInfo& dev
                                     "acc(a[k/128,i] * b[k/128,j/128])", "acc(b[j,k/128])"};
   constexpr const char* kOfNarrow[] = {"acc(b[k/128,j])", "relu(acc(b:bf16[j,k/32])) + c[j]",
                                        "acc(b:f16[k/64,j])", "acc(b[j,k/512])"};
+  constexpr const char* kOfIntegers[] = {"acc(b[k/128,j],z[k/128,j])",
+                                         "acc(b:bf16[j,k/256],z[j,k/256])+c[j]"};
   Problem problem = one.typical;
   const bool narrow = problem.a.type != problem.b.type;
   if (!(is_fp8(problem.a.type) || narrow) || problem.order || nth % 2 == 0) return std::nullopt;
-  set_epilogue(problem, Epilogue(narrow ? kOfNarrow[nth / 2 % std::size(kOfNarrow)]
-                                        : kTexts[nth / 2 % std::size(kTexts)]));
+  const auto in_turn = [&](const auto& texts) { return texts[nth / 2 % std::size(texts)]; };
+  const bool zeros = narrow && is_integer(problem.b.type) && nth % 4 == 1;
+  set_epilogue(problem, Epilogue(zeros    ? in_turn(kOfIntegers)
+                                 : narrow ? in_turn(kOfNarrow)
+                                          : in_turn(kTexts)));
   const KernelTemplate& kernel = find_template(one.candidate.kernel_template);
   if (!is_valid(kernel, problem, one.candidate.configuration, device)) return std::nullopt;
   return problem;

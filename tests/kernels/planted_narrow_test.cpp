@@ -22,6 +22,12 @@ const Subject kBatch = {"Batch", TILEWISE_CHECK_PLAIN, kTwoWarps,
                         "--types f16xi4 f16 strict --layout nt --batch 3"};
 const Subject kScales = {"Scales", TILEWISE_CHECK_PLAIN, candidate(R"("WARPS_K":2,"TILE_K":512)"),
                          "--types f16xi4 f16 strict --layout nt --epilogue 'acc(s[j,k/128])'"};
+const Subject kZeros = {
+    "Zeros", TILEWISE_CHECK_PLAIN, candidate(R"("WARPS_K":2,"TILE_K":512)"),
+    "--types bf16xi4 bf16 strict --layout nt --epilogue 'acc(s[j,k/128],z[j,k/128])'"};
+const Subject kNaiveZeros = {"NaiveZeros", TILEWISE_CHECK_PLAIN,
+                             R"(naive {"TILE_M":8,"TILE_N":32,"ACROSS":1,"UNROLL":1})",
+                             "--types bf16xi8 bf16 strict --epilogue 'acc(s[j,k/128],z[j,k/128])'"};
 const Subject kNaive = {"Naive", TILEWISE_CHECK_PLAIN,
                         R"(naive {"TILE_M":8,"TILE_N":32,"ACROSS":1,"UNROLL":1})",
                         "--types bf16xi4 bf16 strict"};
@@ -46,6 +52,10 @@ const Subject kWgmmaScales = {"WgmmaScales", TILEWISE_CHECK_PLAIN,
                               by_wgmma(R"("TILE_K":64,"SPLIT_K":3,"PROMOTE":1)"),
                               "--types f16xi4 f16 strict --layout nt --epilogue 'acc(s[j,k/128])'"};
 
+const Subject kWgmmaZeros = {
+    "WgmmaZeros", TILEWISE_CHECK_PLAIN, by_wgmma(R"("TILE_K":64,"SPLIT_K":1,"PROMOTE":1)"),
+    "--types f16xi4 f16 strict --layout nt --epilogue 'acc(s[j,k/128],z[k/128,j])'"};
+
 class UnchangedNarrow : public testing::TestWithParam<Subject> {};
 TEST_P(UnchangedNarrow, HasNothingThatIsFound) {
   if (GetParam().checker.empty()) GTEST_SKIP() << "no ThreadSanitizer";
@@ -53,7 +63,8 @@ TEST_P(UnchangedNarrow, HasNothingThatIsFound) {
 }
 INSTANTIATE_TEST_SUITE_P(Plain, UnchangedNarrow,
                          testing::Values(kInt4, kInt8, kE4m3, kBatch, kScales, kNaive, kWgmma,
-                                         kWgmmaOfBytes, kWgmmaScales),
+                                         kWgmmaOfBytes, kWgmmaScales, kZeros, kNaiveZeros,
+                                         kWgmmaZeros),
                          name_of);
 const Subject kThreads = {"Threads", TILEWISE_CHECK_TSAN, kTwoWarps,
                           "--types bf16xi8 bf16 strict --layout nt"};
@@ -149,6 +160,18 @@ TEST(PlantedNarrow, ScalesOfOtherBlocksAndColumns) {
   expect_found(by_runs, changed("narrow-scales"_marker, "block * per_block", "per_block"), kWrong);
   expect_found(kWgmmaScales, changed("wgmma-last-of-scale"_marker, "== kTilesOfScale;", "> 0;"),
                kWrong);
+}
+
+TEST(PlantedNarrow, ZeroPointsOfOtherColumnsBlocksAndSigns) {
+  expect_found(kZeros, changed("narrow-zero-column"_marker, "[i * 8]", "[0]"), kWrong);
+  expect_found(kZeros,
+               changed("narrow-zero"_marker, "of[block][half]", "of[block][half] ^ 0x80008000"),
+               kWrong);
+  expect_found(kNaiveZeros, changed("naive-zero"_marker, "column, block", "column, 0"), kWrong);
+  expect_found(kWgmmaZeros, changed("wgmma-zero-pair"_marker, "[half])", "[0])"), kWrong);
+  expect_found(kWgmmaZeros, changed("wgmma-zero"_marker, "zeros[half]", "zeros[half] ^ 0x80008000"),
+               kWrong);
+  expect_found(kWgmmaZeros, removed("wgmma-next-zeros"_marker), kWrong);
 }
 
 }  // namespace

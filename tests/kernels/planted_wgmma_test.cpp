@@ -129,7 +129,7 @@ TEST(PlantedWgmma, PartsThatABlockAdds) {
 
 TEST(PlantedWgmma, ScalesOfOtherBlocks) {
   const std::string wrong = " instead of ";
-  expect_found(kScaled, changed("wgmma-scale-down"_marker, "at(8)", "at(4)"), {wrong});
+  expect_found(kScaled, changed("wgmma-scale-down"_marker, "address(8)", "address(4)"), {wrong});
   expect_found(kScaled, changed("wgmma-scale-across"_marker, "column /", "0 * column /"), {wrong});
   expect_found(kScaled, changed("wgmma-scale"_marker, "scale,", "1.0f,"), {wrong});
   expect_found(kScaled,

@@ -309,8 +309,8 @@ void Operands::add_operands(std::uint64_t seed) {
     const EpilogueShape shape = shape_of(slot, problem_);
     const bool read = slot.use == EpilogueUse::read, matrix = slot.over == EpilogueOver::elements;
     // Kernels may read aligned matrices in another way.
-    const int aligned = is_scale(slot.over) ? 16 : problem_.c.alignment;
-    const int alignment = (matrix || is_scale(slot.over)) && round_.values == Values::whole
+    const int aligned = is_of_blocks(slot.over) ? 16 : problem_.c.alignment;
+    const int alignment = (matrix || is_of_blocks(slot.over)) && round_.values == Values::whole
                               ? aligned
                               : bytes_of(type);
     const std::int64_t matrices =
@@ -338,23 +338,28 @@ void Operands::add_groups(std::uint64_t seed) {
   if (special == 1) std::fill(group_rows_.begin(), group_rows_.end() - 1, 0);
 }
 
-/// By what the product of step k is multiplied.
-double Operands::scale_of(std::int64_t batch, std::int64_t i, std::int64_t j, std::int64_t k) {
-  if (!has_scales(problem_)) return 1;
+/// The product of step k, of elements as they are stored.
+double Operands::product_of(double a, double b, std::int64_t batch, std::int64_t i, std::int64_t j,
+                            std::int64_t k) {
+  if (!has_scales(problem_)) return a * b;
   if (problem_.pointers) batch = problem_.batch - 1 - batch;
   double scale = 1;
   for (std::size_t slot = 0; slot < operands_.size(); ++slot) {
     const EpilogueSlot& form = problem_.epilogue->operands[slot];
-    if (!is_scale(form.over)) continue;
-    const std::int64_t place = form.over == EpilogueOver::row_blocks      ? i
-                               : form.over == EpilogueOver::column_blocks ? j
-                                                                          : j / kScaledSteps;
+    if (!is_of_blocks(form.over)) continue;
+    const std::int64_t place = form.over == EpilogueOver::row_blocks ? i
+                               : form.over == EpilogueOver::tiles    ? j / kScaledSteps
+                                                                     : j;
     const std::int64_t block = k / form.steps;
-    scale *= test::decode(
+    const double number = test::decode(
         operands_[slot].type,
         operands_[slot].at(batch, form.k_first ? block : place, form.k_first ? place : block));
+    if (is_scale(form.over))
+      scale *= number;
+    else
+      b -= number;
   }
-  return scale;
+  return a * b * scale;
 }
 
 /// C's element; what is written and summed goes to `operands` and `sums`.
@@ -368,7 +373,7 @@ double Operands::epilogue_of(double acc, std::int64_t batch, std::int64_t i, std
   for (std::size_t slot = 0; slot < operands.size(); ++slot) {
     const EpilogueOver over = form.operands[slot].over;
     const bool matrix = over == EpilogueOver::elements;
-    if (is_scale(over)) {  // of the products
+    if (is_of_blocks(over)) {  // of the products
       places.push_back(nullptr);
       values.push_back(0);
       continue;
@@ -413,8 +418,8 @@ void Operands::multiply_by_definition(Matrix& c, std::vector<Matrix>& operands) 
       for (auto k = static_cast<std::size_t>(steps.begin); k < static_cast<std::size_t>(steps.end);
            ++k)
         for (std::size_t j = 0; j < n; ++j)
-          sums[j] += a[static_cast<std::size_t>(i) * depth + k] * b[k * n + j] *
-                     scale_of(batch, i, static_cast<std::int64_t>(j), static_cast<std::int64_t>(k));
+          sums[j] += product_of(a[static_cast<std::size_t>(i) * depth + k], b[k * n + j], batch, i,
+                                static_cast<std::int64_t>(j), static_cast<std::int64_t>(k));
       for (std::size_t j = 0; j < n; ++j) {
         std::byte* const at = c.at(batch, i, static_cast<std::int64_t>(j));
         const double before = round_.beta == 0 ? 0 : round_.beta * test::decode(c.type, at);

@@ -116,7 +116,8 @@ class Operands {
   void add_operands(std::uint64_t seed);
   void add_groups(std::uint64_t seed);
   void multiply_by_definition(Matrix& c, std::vector<Matrix>& operands);
-  double scale_of(std::int64_t batch, std::int64_t i, std::int64_t j, std::int64_t k);
+  double product_of(double a, double b, std::int64_t batch, std::int64_t i, std::int64_t j,
+                    std::int64_t k);
   double epilogue_of(double acc, std::int64_t batch, std::int64_t i, std::int64_t j,
                      std::vector<Matrix>& operands, std::vector<std::vector<double>>& sums);
   std::optional<Difference> difference(const Matrix& got, const Matrix& expected,

@@ -112,7 +112,7 @@ class EpiloguesServed : public Served {
       const bool varies = matrix || slot.use == EpilogueUse::summed ||
                           (follow ? (lie == Batch::shared_b) == rows && !all : random_() % 2 == 0);
       operands.push_back(values(type_of(slot, problem.c.type), shape.rows, shape.columns, batch,
-                                matrix || is_scale(slot.over) ? gap : 0, varies ? between : 0));
+                                matrix || is_of_blocks(slot.over) ? gap : 0, varies ? between : 0));
       Values& made = operands.back();
       if (matrix && beside) side_by_side(made);
       const bool by_value = all && made.stride == 0 && random_() % 2 == 0;
@@ -148,13 +148,14 @@ class EpiloguesServed : public Served {
           double sum = 0;
           for (std::int64_t k = 0; k < problem.k; ++k)
             sum += (problem.a.transposed ? a.at(product, k, i) : a.at(product, i, k)) *
-                   (problem.b.transposed ? b.at(product, j, k) : b.at(product, k, j)) *
-                   scale_of(form, operands, product, i, j, k);
+                   dequantised(form, operands,
+                               problem.b.transposed ? b.at(product, j, k) : b.at(product, k, j),
+                               product, i, j, k);
           std::vector<double> read, results;
           for (std::size_t slot = 0; slot < operands.size(); ++slot) {
             const EpilogueOver over = form.operands[slot].over;
             const bool matrix = over == EpilogueOver::elements;
-            if (is_scale(over)) {
+            if (is_of_blocks(over)) {
               read.push_back(0);
               continue;
             }
@@ -175,20 +176,25 @@ class EpiloguesServed : public Served {
     }
   }
 
-  /// By what the product of step k is multiplied.
-  static double scale_of(const EpilogueForm& form, std::vector<Values>& operands,
-                         std::int64_t product, std::int64_t i, std::int64_t j, std::int64_t k) {
+  /// B's element of step k less its zero point, times all scales.
+  static double dequantised(const EpilogueForm& form, std::vector<Values>& operands, double b,
+                            std::int64_t product, std::int64_t i, std::int64_t j, std::int64_t k) {
     double scale = 1;
     for (std::size_t slot = 0; slot < operands.size(); ++slot) {
       const EpilogueSlot& of = form.operands[slot];
-      if (!is_scale(of.over)) continue;
-      const std::int64_t place = of.over == EpilogueOver::row_blocks      ? i
-                                 : of.over == EpilogueOver::column_blocks ? j
-                                                                          : j / kScaledSteps;
+      if (!is_of_blocks(of.over)) continue;
+      const std::int64_t place = of.over == EpilogueOver::row_blocks ? i
+                                 : of.over == EpilogueOver::tiles    ? j / kScaledSteps
+                                                                     : j;
       const std::int64_t block = k / of.steps;
-      scale *= operands[slot].at(product, of.k_first ? block : place, of.k_first ? place : block);
+      const double number =
+          operands[slot].at(product, of.k_first ? block : place, of.k_first ? place : block);
+      if (is_scale(of.over))
+        scale *= number;
+      else
+        b -= number;
     }
-    return scale;
+    return b * scale;
   }
 
   static constexpr const char* kTexts[] = {

@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "templates/kernel_template.hpp"
@@ -26,13 +27,15 @@ struct Stored {
   std::vector<double> numbers;
   std::vector<std::byte> bytes;
 
-  Stored(DType of, std::int64_t rows_of, std::int64_t columns_of, std::int64_t ld_of, unsigned seed)
+  Stored(DType of, std::int64_t rows_of, std::int64_t columns_of, std::int64_t ld_of, unsigned seed,
+         int least = -6, int most = 6)
       : type(of), rows(rows_of), columns(columns_of), ld(ld_of) {
     std::mt19937 generator(seed);
     bytes.resize(static_cast<std::size_t>(bytes_of(type, rows * ld)) + 16);
     for (std::int64_t i = 0; i < rows; ++i) {
       std::vector<double> row;
-      for (std::int64_t j = 0; j < columns; ++j) row.push_back(int(generator() % 13) - 6);
+      for (std::int64_t j = 0; j < columns; ++j)
+        row.push_back(int(generator() % unsigned(most - least + 1)) + least);
       narrow(type, row.data(), columns, bytes.data() + bytes_of(type, i * ld));
       numbers.insert(numbers.end(), row.begin(), row.end());
     }
@@ -46,9 +49,12 @@ class NarrowOnTheCpu : public test::Served {
  protected:
   NarrowOnTheCpu() : Served("host:sm_90a") {}
 
-  /// Checks the product of k steps, with scales s[k/128,j] if `scaled`.
+  /// Scales and zero points: s[k/128,j], z[j,k/128].
+  enum class Of { nothing, scales, zero_points };
+
+  /// Checks the product of k steps.
   void check(Matmul& matmul, DType of_a, DType of_b, Layout layout, std::int64_t m, std::int64_t n,
-             std::int64_t k, bool scaled, std::int64_t together = 8) {
+             std::int64_t k, Of of, std::int64_t together = 8) {
     Problem problem = typed_problem(layout, m, n, k, of_a, of_b, of_a);
     SCOPED_TRACE(to_string(problem));
     const auto even = [&](std::int64_t x) { return (x + together - 1) / together * together; };
@@ -57,19 +63,26 @@ class NarrowOnTheCpu : public test::Served {
     const Stored b(of_b, turned ? n : k, turned ? k : n, even(turned ? k : n), 2);
     const std::int64_t blocks = (k + 127) / 128;
     const Stored scales(DType::f32, blocks, n, n, 3);
-    EpilogueOperand operand{scales.bytes.data(), n, 0, 0};
-    if (scaled) set_epilogue(problem, Epilogue("acc(s[k/128,j])"));
+    const Stored zeros(DType::i8, n, blocks, blocks, 4, -128, 127);
+    const bool scaled = of != Of::nothing, shifted = of == Of::zero_points;
+    std::vector<EpilogueOperand> operands;
+    if (scaled) operands.push_back({scales.bytes.data(), n, 0, 0});
+    if (shifted) operands.push_back({zeros.bytes.data(), blocks, 0, 0});
+    const Epilogue epilogue(shifted ? "acc(s[k/128,j], z[j,k/128])" : "acc(s[k/128,j])");
+    if (scaled) set_epilogue(problem, epilogue);
+    if (shifted && epilogue.slot("z") == 0) std::swap(operands[0], operands[1]);
     std::vector<std::byte> c(static_cast<std::size_t>(2 * m * n));
     Call call;
     call.a = a.bytes.data(), call.b = b.bytes.data(), call.c = c.data();
     call.lda = a.ld, call.ldb = b.ld, call.ldc = n;
-    if (scaled) call.operands = {&operand, 1};
+    call.operands = operands;
     matmul(problem, call);
     for (std::int64_t i = 0; i < m; ++i)
       for (std::int64_t j = 0; j < n; ++j) {
         double sum = 0;
         for (std::int64_t p = 0; p < k; ++p)
-          sum += a.at(i, p) * (turned ? b.at(j, p) : b.at(p, j)) *
+          sum += a.at(i, p) *
+                 ((turned ? b.at(j, p) : b.at(p, j)) - (shifted ? zeros.at(j, p / 128) : 0)) *
                  (scaled ? scales.at(p / 128, j) : 1);
         std::byte right[2];
         from_double(of_a, sum, right);
@@ -84,13 +97,15 @@ TEST_F(NarrowOnTheCpu, EveryTypeLayoutAndScale) {
   Matmul matmul(options);
   for (const ProductKind& kind : product_kinds()) {
     if (kind.a == kind.b) continue;
-    for (const bool scaled : {false, true}) {
-      check(matmul, kind.a, kind.b, Layout::nt, 5, 40, 300, scaled);
-      check(matmul, kind.a, kind.b, Layout::nn, 3, 18, 131, scaled);
+    for (const Of of : {Of::nothing, Of::scales, Of::zero_points}) {
+      if (of == Of::zero_points && !is_integer(kind.b)) continue;
+      check(matmul, kind.a, kind.b, Layout::nt, 5, 40, 300, of);
+      check(matmul, kind.a, kind.b, Layout::nn, 3, 18, 131, of);
     }
   }
-  check(matmul, DType::bf16, DType::i4, Layout::nt, 70, 33, 129, true);
-  check(matmul, DType::bf16, DType::i4, Layout::nt, 1, 7, 0, false);
+  check(matmul, DType::bf16, DType::i4, Layout::nt, 70, 33, 129, Of::scales);
+  check(matmul, DType::bf16, DType::i4, Layout::nt, 70, 33, 129, Of::zero_points);
+  check(matmul, DType::bf16, DType::i4, Layout::nt, 1, 7, 0, Of::nothing);
 }
 
 // The executor refuses copies that are not aligned, as a GPU does.
@@ -98,7 +113,7 @@ TEST_F(NarrowOnTheCpu, EveryAlignmentOfRows) {
   Matmul matmul(options);
   for (const std::int64_t together : {2, 4, 8, 12, 16, 24, 32, 40})
     for (const DType of_b : {DType::i4, DType::i8})
-      check(matmul, DType::bf16, of_b, Layout::nt, 3, 20, together - 1, false, together);
+      check(matmul, DType::bf16, of_b, Layout::nt, 3, 20, together - 1, Of::nothing, together);
 }
 
 TEST_F(NarrowOnTheCpu, TheDefaultIsValidOnEveryGpu) {
@@ -106,11 +121,13 @@ TEST_F(NarrowOnTheCpu, TheDefaultIsValidOnEveryGpu) {
     for (const ProductKind& kind : product_kinds())
       for (const std::int64_t m : {1, 16, 32, 64, 500})
         for (const int alignment : {4, 8, 16})
-          for (const char* scales : {"", "acc(s[k/32,j])", "acc(s[j,k/4096])"}) {
+          for (const char* scales :
+               {"", "acc(s[k/32,j])", "acc(s[j,k/4096])", "acc(s[k/32,j],z[k/32,j])"}) {
             if (kind.a == kind.b) continue;
             Problem problem = typed_problem(Layout::nt, m, 4096, 4096, kind.a, kind.b, kind.c);
             set_alignment(problem, {alignment, alignment, 2});
             if (*scales) set_epilogue(problem, Epilogue(scales));
+            if (zero_points_of(problem) && !is_integer(kind.b)) continue;
             const DeviceInfo gpu = nominal_device(parse_target(target));
             const KernelTemplate& kernel = find_template("narrow");
             EXPECT_EQ(rejection(kernel, problem, kernel.default_configuration(problem, gpu), gpu),
@@ -179,6 +196,15 @@ TEST_F(NarrowOnTheCpu, WhatNoProductHasIsRefused) {
   problem.b.type = DType::i4;
   set_epilogue(problem, Epilogue("acc(s[i,k/128])"));
   EXPECT_THAT(refusal(problem, 16), HasSubstr("allowed is acc(s[j,k/128])"));
+  set_epilogue(problem, Epilogue("acc(s[j,k/128],z[j,k/64])"));
+  EXPECT_THAT(refusal(problem, 16),
+              HasSubstr("64 steps of k: allowed are those of its scales, 128"));
+  set_epilogue(problem, Epilogue("acc(s[j,k/128],z:f16[j,k/128])"));
+  EXPECT_THAT(refusal(problem, 16), HasSubstr("zero points of f16: allowed is i8"));
+  problem.b.type = DType::e4m3;
+  set_epilogue(problem, Epilogue("acc(s[j,k/128],z[j,k/128])"));
+  EXPECT_THAT(refusal(problem, 16),
+              HasSubstr("a B of i4 or i8 beside an A of f16 or bf16, not for e4m3"));
   EXPECT_THROW(Epilogue("acc + bias:i4[j]"), Error);
   EXPECT_THROW(Epilogue("acc + bias[j]").with_type(0, DType::i4), Error);
 }

@@ -162,6 +162,29 @@ TEST(Epilogue, ScalesBlocksOfK) {
   EXPECT_EQ(value("x = acc(a[i,k/128]); x * acc(a[i,k/128])", 3, {{"a", 2}}), 9);
 }
 
+TEST(Epilogue, HasZeroPointsBehindItsScales) {
+  const EpilogueForm made = form("acc(s[k/64,j], z[j,k/64]) + bias[j]");
+  EXPECT_TRUE(has_scales(made));
+  EXPECT_EQ(form(to_string(made)), made);
+  EXPECT_EQ(form("b[j] + acc(x[k/64,j],y[ j,k/64 ])"), made);
+  EXPECT_NE(form("acc(s[j,k/64], z[k/64,j]) + bias[j]"), made);
+  // Both have one index: the place behind the comma tells which is which.
+  const NamedEpilogue alike = normal_form(parse_epilogue("acc(s[j,k/64],z[j,k/64])"));
+  EXPECT_EQ(alike.form, form("acc(a[j,k/64],b[j,k/64])"));
+  EXPECT_EQ(alike.form.operands.at(*alike.slot_of("z")).over, EpilogueOver::zero_points);
+  EXPECT_EQ(alike.form.operands.at(*alike.slot_of("s")).over, EpilogueOver::column_blocks);
+  EXPECT_EQ(form(to_string(alike.form)), alike.form);
+  Problem problem = typed_problem(Layout::nt, 5, 300, 129, DType::f16, DType::i4, DType::f16);
+  set_epilogue(problem, Epilogue("acc(s:f16[j,k/64], z[j,k/64])"));
+  const EpilogueSlot* zeros = zero_points_of(problem);
+  ASSERT_TRUE(zeros);
+  EXPECT_EQ(shape_of(*zeros, problem).rows, 300);
+  EXPECT_EQ(shape_of(*zeros, problem).columns, 3);
+  EXPECT_EQ(type_of(*zeros, DType::f16), DType::i8);
+  EXPECT_EQ(type_of(*scales_of(problem), DType::f16), DType::f16);
+  EXPECT_EQ(unsupported_scales(problem), "");
+}
+
 // Operands of one kind are told apart by all that is made of them, and by their types.
 TEST(Epilogue, TheOrderOfCommutativeArgumentsNeverCounts) {
   for (const auto& [one, other] : std::vector<std::pair<const char*, const char*>>{
@@ -420,6 +443,9 @@ TEST(Epilogue, ErrorsPointIntoTheText) {
       {"acc(a[i/128,k/128])", "'/' at character 8", "allowed is ,"},
       {"acc(a[j,k/128] * b[j/128,k/128])", "'b' at character 18", "one of A and one of B"},
       {"acc(a[i,k/128]) + acc", "'acc' at character 19", "the same ones"},
+      {"acc(s[j,k/64],z[i,k/64])", "'z' at character 15", "[j,k/128] or [k/128,j]"},
+      {"acc(s[j,k/64],s[j,k/64])", "'s' at character 15", "two ways"},
+      {"acc(s[j,k/64],z[j,k/64]) + acc(s[j,k/64])", "'acc' at character 28", "the same ones"},
       {"acc(2)", "'2' at character 5", "a name"},
       {"acc(a[i,k/128] + b[j,k/128])", "'+' at character 16", "allowed is )"},
       {std::string(5000, ' ') + "acc", "at character 4097", "4096 characters"}};

@@ -96,6 +96,9 @@ std::int64_t largest_integer(DType type) {
                   : kLargestMagnitude;
 }
 
+// Zero points are from -8 to 7.
+constexpr double kLargestZero = 8, kMeanSquareOfZeros = 21.5;
+
 // The mean square of integers in [-magnitude, magnitude] without zero.
 double mean_square(std::int64_t magnitude) {
   const auto m = static_cast<double>(magnitude);
@@ -112,9 +115,10 @@ double largest_sum(const Problem& problem) {
       kind && kind->sum_roundoff > 0 ? std::min(1 / kind->sum_roundoff - 1, storable) : storable;
   const Scalars scalars = Reference::scalars(problem, DataSet::exact, 1);
   const auto c0 = static_cast<double>(largest_integer(problem.c.type));
-  const double of_scales = has_scales(problem) ? 4 : 1;  // 2 of A and 2 of B
+  const double of_scales = has_scales(problem) ? 4 : 1;                    // 2 of A and 2 of B
+  const double of_zeros = zero_points_of(problem) ? 1 + kLargestZero : 1;  // of a number of B
   return std::min(added, (held - std::fabs(scalars.beta) * c0) / std::fabs(scalars.alpha)) /
-         of_scales;
+         (of_scales * of_zeros);
 }
 
 // A pseudo-random number below `count`, determined by `stream` and `index`.
@@ -147,9 +151,12 @@ ExactRange exact_range(const Problem& problem) {
                  std::min(largest_integer(problem.a.type), largest_integer(problem.b.type)));
   // Eight standard deviations of 3 A B stay within C's type.
   const double largest = is_integer(problem.c.type) ? 0x1p62 : dtype_info(problem.c.type).largest;
-  while (range.magnitude > 1 && 24 * mean_square(range.magnitude) * std::sqrt(k) > largest) {
-    --range.magnitude;
-  }
+  const double of_zeros = zero_points_of(problem) ? kMeanSquareOfZeros : 0;
+  const auto deviation = [&](std::int64_t magnitude) {
+    const double square = mean_square(magnitude);
+    return std::sqrt(square * (square + of_zeros) * k);
+  };
+  while (range.magnitude > 1 && 24 * deviation(range.magnitude) > largest) --range.magnitude;
   if (k > sum) range.a_period = static_cast<std::int64_t>(std::ceil(k / std::floor(sum - 1)));
   return range;
 }
@@ -181,17 +188,18 @@ TestData::TestData(const Problem& problem, DataSet set, DataOf operand, std::uin
   matrix_rows_ = rows_;
   if (problem.epilogue && operand != DataOf::c0)
     for (std::size_t slot = 0; slot < problem.epilogue->operands.size(); ++slot) {
-      const EpilogueSlot& scales = problem.epilogue->operands[slot];
-      if (!is_scale(scales.over) ||
-          (scales.over == EpilogueOver::row_blocks) != (operand == DataOf::a))
+      const EpilogueSlot& form = problem.epilogue->operands[slot];
+      if (!is_of_blocks(form.over) ||
+          (form.over == EpilogueOver::row_blocks) != (operand == DataOf::a))
         continue;
-      const EpilogueShape shape = shape_of(scales, problem);
-      blocks_ = {mixed_bits(seed, 1000 + slot),
-                 scales.over == EpilogueOver::tiles ? kScaledSteps : 1,
-                 scales.k_first ? shape.columns : shape.rows,
-                 scales.k_first ? shape.rows : shape.columns,
-                 scales.steps,
-                 scales.k_first};
+      const EpilogueShape shape = shape_of(form, problem);
+      (is_scale(form.over) ? scales_ : zero_points_) = {
+          mixed_bits(seed, 1000 + slot),
+          form.over == EpilogueOver::tiles ? kScaledSteps : 1,
+          form.k_first ? shape.columns : shape.rows,
+          form.k_first ? shape.rows : shape.columns,
+          form.steps,
+          form.k_first};
     }
   rows_ *= operand == DataOf::a   ? matrices_a(problem)
            : operand == DataOf::b ? matrices_b(problem)
@@ -209,7 +217,7 @@ TestData::TestData(const Problem& problem, std::size_t slot, std::uint64_t seed)
       stream_(mixed_bits(seed, 1000 + slot)) {
   const EpilogueSlot& operand = problem.epilogue->operands[slot];
   const EpilogueShape shape = shape_of(operand, problem);
-  if (is_scale(operand.over)) scales_ = true;
+  if (is_of_blocks(operand.over)) of_blocks_ = operand.over;
   rows_ = matrix_rows_ = shape.rows, columns_ = shape.columns;
   rows_ *= is_of_rows(operand.over) ? matrices_c(problem) : problem.batch;
 }
@@ -218,13 +226,18 @@ TestData::TestData(const Problem& problem, std::size_t slot, std::uint64_t seed)
 [[gnu::always_inline]] inline int scale_of_block(std::uint64_t stream, std::int64_t index) {
   return 1 + random_below(2, stream, index);
 }
+[[gnu::always_inline]] inline int zero_of_block(std::uint64_t stream, std::int64_t index) {
+  return random_below(16, stream, index) - static_cast<int>(kLargestZero);
+}
 
 template <typename Wide>
 void TestData::make(std::int64_t first, std::int64_t count, Wide* to) const {
   const auto begin = static_cast<std::uint64_t>(first);
-  if (scales_) {
+  if (of_blocks_) {
+    const bool scales = is_scale(*of_blocks_);
     for (std::int64_t i = 0; i < count; ++i)
-      to[i] = static_cast<Wide>(scale_of_block(stream_, first + i));
+      to[i] = static_cast<Wide>(scales ? scale_of_block(stream_, first + i)
+                                       : zero_of_block(stream_, first + i));
     return;
   }
   if (set_ == DataSet::exact || is_integer(type_)) {
@@ -263,12 +276,12 @@ void TestData::widened(std::int64_t first, std::int64_t count, Wide* to) const {
 void TestData::values(std::int64_t first, std::int64_t count, float* to) const {
   if (type_ == DType::f32) return fill(first, count, to);
   widened(first, count, to);
-  if (blocks_) scale_blocks(first, count, to);
+  dequantise(first, count, to);
 }
 void TestData::values(std::int64_t first, std::int64_t count, double* to) const {
   if (type_ == DType::f64) return fill(first, count, to);
   widened(first, count, to);
-  if (blocks_) scale_blocks(first, count, to);
+  dequantise(first, count, to);
 }
 
 // Each row of op(A) has its own phase, so that the rows together cover every position of k.
@@ -313,19 +326,24 @@ void TestData::scale(std::int64_t first, std::int64_t count, Wide* values) const
   }
 }
 
-// Multiplies elements of A or B by the scales of their blocks of k.
+std::int64_t TestData::Blocks::place(std::int64_t matrix, std::int64_t nth, std::int64_t k) const {
+  const std::int64_t at = nth / along, block = k / steps;
+  return matrix * places * blocks + (k_first ? block * places + at : at * blocks + block);
+}
+
+// The elements of A or B as they are multiplied: less zero points, times scales.
 template <typename Wide>
-void TestData::scale_blocks(std::int64_t first, std::int64_t count, Wide* values) const {
+void TestData::dequantise(std::int64_t first, std::int64_t count, Wide* values) const {
+  if (!scales_) return;
   const bool k_in_row = (operand_ == DataOf::a) != transposed_;
-  const std::int64_t matrix_scales = blocks_->places * blocks_->blocks;
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t row = (first + i) / columns_, column = (first + i) % columns_;
     const std::int64_t matrix = row / matrix_rows_, local = row % matrix_rows_;
-    const std::int64_t place = (k_in_row ? local : column) / blocks_->along;
-    const std::int64_t block = (k_in_row ? column : local) / blocks_->steps;
-    const std::int64_t at =
-        blocks_->k_first ? block * blocks_->places + place : place * blocks_->blocks + block;
-    values[i] *= static_cast<Wide>(scale_of_block(blocks_->stream, matrix * matrix_scales + at));
+    const std::int64_t nth = k_in_row ? local : column, k = k_in_row ? column : local;
+    if (zero_points_)
+      values[i] -= static_cast<Wide>(
+          zero_of_block(zero_points_->stream, zero_points_->place(matrix, nth, k)));
+    values[i] *= static_cast<Wide>(scale_of_block(scales_->stream, scales_->place(matrix, nth, k)));
   }
 }
 

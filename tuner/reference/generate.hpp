@@ -43,7 +43,7 @@ class TestData {
  public:
   TestData(const Problem& problem, DataSet set, DataOf operand, std::uint64_t seed);
   /// The data of an operand of the problem's epilogue, which are bounded: a matrix of m x n, or one
-  /// row of m, n or 1 elements, for each product. Scales are 1 or 2.
+  /// row of m, n or 1 elements, for each product. Scales are 1 or 2, zero points -8 to 7.
   TestData(const Problem& problem, std::size_t slot, std::uint64_t seed);
 
   DType type() const { return type_; }
@@ -53,7 +53,7 @@ class TestData {
   /// Elements first .. first + count - 1 in row-major order, in the operand's type.
   void fill(std::int64_t first, std::int64_t count, void* to) const;
   /// The same elements as float (all types but f64) or double. Those of A and B are multiplied by
-  /// the scales of their blocks of k (has_scales()).
+  /// the scales of their blocks of k (has_scales()), of B less its zero points before.
   void values(std::int64_t first, std::int64_t count, float* to) const;
   void values(std::int64_t first, std::int64_t count, double* to) const;
   /// Whether `stored` holds these elements bit for bit.
@@ -69,7 +69,7 @@ class TestData {
   template <typename Wide>
   void scale(std::int64_t first, std::int64_t count, Wide* values) const;
   template <typename Wide>
-  void scale_blocks(std::int64_t first, std::int64_t count, Wide* values) const;
+  void dequantise(std::int64_t first, std::int64_t count, Wide* values) const;
   template <typename Wide>
   void widened(std::int64_t first, std::int64_t count, Wide* to) const;
 
@@ -79,14 +79,17 @@ class TestData {
   std::int64_t rows_, columns_, matrix_rows_;
   std::int64_t magnitude_;
   std::int64_t period_ = 1;  ///< above 1: one element in `period_` of each row of op(A) is not 0
-  bool scales_ = false;      ///< of an epilogue: powers of two
-  /// The scales of A's or B's blocks of k, by which values() are multiplied.
-  struct BlockScales {
+  /// Of an operand of blocks of k: what it has.
+  std::optional<EpilogueOver> of_blocks_;
+  /// The scales or zero points of A's or B's blocks of k, by which values() differ from what is
+  /// stored.
+  struct Blocks {
     std::uint64_t stream;
     std::int64_t along, places, blocks, steps;
     bool k_first;
+    std::int64_t place(std::int64_t matrix, std::int64_t nth, std::int64_t k) const;
   };
-  std::optional<BlockScales> blocks_;
+  std::optional<Blocks> scales_, zero_points_;
   bool transposed_;  ///< rows of op(X) are columns in memory
   std::uint64_t stream_;
 };

@@ -54,7 +54,7 @@ class ThroughEpilogue {
     const std::int64_t product = rows_.product_of(i);
     for (std::size_t slot = 0; slot < data_.size(); ++slot) {
       const EpilogueSlot& operand = problem_.epilogue->operands[slot];
-      if (operand.use != EpilogueUse::read || is_scale(operand.over)) continue;
+      if (operand.use != EpilogueUse::read || is_of_blocks(operand.over)) continue;
       double wide[kMost];
       const std::int64_t first = operand.over == EpilogueOver::elements  ? i * problem_.n + j
                                  : operand.over == EpilogueOver::columns ? product * problem_.n + j

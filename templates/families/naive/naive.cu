@@ -33,9 +33,14 @@ KERNEL(TILE_M * TILE_N, 1) naive(ARGUMENTS MultiplyArgs args) {
 #if SCALES
   for (Int64 block = 0; block * kScaledSteps < args.steps(); ++block) {
     Sum part = 0;
-    for (Int64 k = block * kScaledSteps; k < args.steps() && k < (block + 1) * kScaledSteps; ++k)
-      part = multiply_add(widen(a[k * step_a]), nth_of_b(work_tile.b, first_b + k * step_b), part);
     const Int64 product = work_tile.tile.batch;
+#if ZERO_POINTS
+    const Sum zero = ZeroOfB::widen(ZeroOfB::load(ZeroOfB::address(args.pointwise, product, column, block)));  //@ naive-zero
+#else
+    const Sum zero = 0;
+#endif
+    for (Int64 k = block * kScaledSteps; k < args.steps() && k < (block + 1) * kScaledSteps; ++k)
+      part = multiply_add(widen(a[k * step_a]), nth_of_b(work_tile.b, first_b + k * step_b) - zero, part);
     const Sum scale = ScaleOfA::widen(ScaleOfA::load(ScaleOfA::address(args.pointwise, product, row, block))) *
                       ScaleOfB::widen(ScaleOfB::load(ScaleOfB::address(args.pointwise, product, column, block)));
     sum = multiply_add(part, scale, sum);  //@ naive-scales

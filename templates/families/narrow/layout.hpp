@@ -14,6 +14,7 @@ struct BlockLayout {
   int bits;         // of an element of B
   int scale_bytes;  // of a scale of a block of k and a column; 0: none
   int scale_steps;  // steps of a block of k, a power of two
+  int zero_bytes;   // of a zero point of a block of k and a column; 0: none
 
   constexpr int threads() const { return 32 * warps_n * warps_k; }
   // Bytes of a row of a tile, and from a row to the next. The lanes of a warp then read from all
@@ -25,8 +26,9 @@ struct BlockLayout {
   constexpr int bytes_a() const { return tile_m * stride_a(); }
   constexpr int blocks_of_tile() const { return layout::larger(1, tile_k / scale_steps); }
   constexpr int scales_at() const { return bytes_a() + tile_n * stride_b(); }
+  constexpr int zeros_at() const { return scales_at() + blocks_of_tile() * tile_n * scale_bytes; }
   constexpr int stage_bytes() const {
-    return layout::round_up(scales_at() + blocks_of_tile() * tile_n * scale_bytes, 16);
+    return layout::round_up(zeros_at() + blocks_of_tile() * tile_n * zero_bytes, 16);
   }
   // After the main loop: the sums of each group of warps, [tile_m][sum_stride()].
   constexpr int sum_stride() const { return tile_n + 4; }

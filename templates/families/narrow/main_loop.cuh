@@ -23,8 +23,26 @@ struct LanePlaces {
   }
 };
 
+// What is subtracted from a lane's numbers of B, of each of its columns: a pair of the same.
+#if ZERO_POINTS
+struct ZeroPairs {
+  unsigned of[BLOCKS][2];
+  // of_column: of the lane's first column.
+  DEVICE_MEMBER explicit ZeroPairs(const Zero* of_column) {
+    UNROLL_ALL
+    for (int i = 0; i < 2 * BLOCKS; ++i) of[i / 2][i % 2] = pair_of_number<ELEMENT>(ZeroOfB::widen(of_column[i * 8]));  //@ narrow-zero-column
+  }
+  DEVICE_MEMBER unsigned taken(unsigned pair, int block, int half) const { return Pairs<ELEMENT>::subtract(pair, of[block][half]); }  //@ narrow-zero
+};
+#else
+struct ZeroPairs {
+  DEVICE_MEMBER unsigned taken(unsigned pair, int, int) const { return pair; }
+};
+#endif
+
 // sums += the products of a unit. a, b: of the lane's first row and of its eight steps of k.
-DEVICE void multiply_unit(Sums& sums, const char* a, const char* b, unsigned (&not_a_number)[BLOCKS][2]) {
+DEVICE void multiply_unit(Sums& sums, const char* a, const char* b, const ZeroPairs& zeros,
+                          unsigned (&not_a_number)[BLOCKS][2]) {
   // Pairs of steps, in the same order as those of B.
   unsigned from_a[kColumns][4];
   UNROLL_ALL
@@ -44,7 +62,7 @@ DEVICE void multiply_unit(Sums& sums, const char* a, const char* b, unsigned (&n
       load_vector<4 / Weights::PAIRS>(words, reinterpret_cast<const unsigned*>(b + (i * 16 + half * 8) * kLayout.stride_b()));
       UNROLL_ALL
       for (int p = 0; p < 4; ++p)
-        pairs[i][half][p] = Weights::pair_apart(words[p / Weights::PAIRS], p % Weights::PAIRS, not_a_number[i][half]);
+        pairs[i][half][p] = zeros.taken(Weights::pair_apart(words[p / Weights::PAIRS], p % Weights::PAIRS, not_a_number[i][half]), i, half);
     }
   }
   UNROLL_ALL
@@ -66,8 +84,9 @@ DEVICE void multiply_unit(Sums& sums, const char* a, const char* b, unsigned (&n
 
 // sums += the products of STEPS steps of a stage, from the warp's step `first` on.
 template <int STEPS>
-DEVICE void multiply_steps(Sums& sums, const char* stage, const LanePlaces& at, int first, unsigned (&not_a_number)[BLOCKS][2]) {
+DEVICE void multiply_steps(Sums& sums, const char* stage, const LanePlaces& at, int first, const ZeroPairs& zeros,
+                           unsigned (&not_a_number)[BLOCKS][2]) {
   UNROLL_BY(4)
   for (int step = first; step < first + STEPS; step += kUnit)
-    multiply_unit(sums, stage + at.of_a + step * 2, stage + at.of_b + step * kBitsB / 8, not_a_number);
+    multiply_unit(sums, stage + at.of_a + step * 2, stage + at.of_b + step * kBitsB / 8, zeros, not_a_number);
 }

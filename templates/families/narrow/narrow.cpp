@@ -17,6 +17,7 @@ struct Narrow {
   int tile_m, blocks_n, warps_n, warps_k, tile_k, stages, bytes_a, bytes_b, vector_c, blocks, split;
   int bits, result, sum;                 ///< of B; bytes of C and of the accumulator
   int scale_bytes = 0, scale_steps = 1;  ///< of scales of blocks of k; 0 bytes: none
+  int zero_bytes = 0;                    ///< of zero points
   int tile_n;
 
   Narrow(const Problem& p, const Configuration& c)
@@ -39,10 +40,12 @@ struct Narrow {
       scale_bytes = bytes_of(type_of(*scales, p.c.type));
       scale_steps = static_cast<int>(scales->steps);
     }
+    if (zero_points_of(p)) zero_bytes = 1;
   }
 
   BlockLayout layout() const {
-    return {tile_m, tile_n, tile_k, warps_n, warps_k, stages, bits, scale_bytes, scale_steps};
+    return {tile_m, tile_n, tile_k,      warps_n,     warps_k,
+            stages, bits,   scale_bytes, scale_steps, zero_bytes};
   }
   int threads() const { return layout().threads(); }
   int parts(const Problem&, const DeviceInfo&) const { return split; }
@@ -56,7 +59,7 @@ struct Narrow {
   /// Sums, fragments of a unit, addresses.
   int registers(const DeviceInfo&) const {
     const int sums = blocks_n * tile_m / 8 * 4;
-    const int of_scales = scale_bytes > 0 ? sums : 0;
+    const int of_scales = (scale_bytes > 0 ? sums : 0) + (zero_bytes > 0 ? 2 * blocks_n : 0);
     return sums + of_scales + tile_m / 8 * 4 + blocks_n * (8 + bits / 2) + 40;
   }
 };

@@ -14,7 +14,8 @@
 //
 // BYTES_A, BYTES_B: bytes of a copy (cp.async), at most the operand's alignment.
 //
-// SCALES (parts/pointwise.cuh): sums of kScaledSteps steps are multiplied by their scales and added in f32.
+// SCALES (parts/pointwise.cuh): sums of kScaledSteps steps are multiplied by their scales and added in f32. ZERO_POINTS: B's
+// numbers less their zero points are, which a pair of 16-bit floats holds exactly.
 //
 // From the problem: ELEMENT, ELEMENT_B, RESULT, SUM, BATCHED, GROUPED. SPLIT 1: writes partial sums, for the reduce step.
 #include "families/narrow/main_loop.cuh"
@@ -45,7 +46,10 @@ KERNEL(kThreads, BLOCKS_PER_SM) narrow(ARGUMENTS MultiplyArgs args) {
   const int first_column = warp_n * BLOCKS * 16 + lane / 4;
   const LanePlaces places(first_column, warp_k);
 #if SCALES
-  const ScaleTiles scales(args, tile, begin, part);
+  const BlockTiles<ScaleOfB> scales(args, tile, begin, part);
+#endif
+#if ZERO_POINTS
+  const BlockTiles<ZeroOfB> zeros(args, tile, begin, part);
 #endif
   // Starts the copies of a tile.
   const auto copy = [&](int stage, int nth) {
@@ -55,6 +59,9 @@ KERNEL(kThreads, BLOCKS_PER_SM) narrow(ARGUMENTS MultiplyArgs args) {
     copies_of_b.copy(to + kLayout.bytes_a(), nth, (left * kBitsB + 7) / 8);  //@ narrow-left
 #if SCALES
     scales.copy(reinterpret_cast<Scale*>(to + kLayout.scales_at()), nth);
+#endif
+#if ZERO_POINTS
+    zeros.copy(reinterpret_cast<Zero*>(to + kLayout.zeros_at()), nth);
 #endif
   };
 
@@ -77,12 +84,17 @@ KERNEL(kThreads, BLOCKS_PER_SM) narrow(ARGUMENTS MultiplyArgs args) {
     const Scale* of_tile = reinterpret_cast<const Scale*>(here + kLayout.scales_at());
     UNROLL_ALL
     for (int block = 0; block < kSlice / kBlock; ++block) {
+      const int in_tile = (warp_k * kSlice + block * kBlock) / kScaledSteps * kTileN + first_column;  //@ narrow-block
+#if ZERO_POINTS
+      const ZeroPairs of_zeros(reinterpret_cast<const Zero*>(here + kLayout.zeros_at()) + in_tile);
+#else
+      const ZeroPairs of_zeros;
+#endif
       Sums of_block = {};
-      multiply_steps<kBlock>(of_block, here, places, block * kBlock, not_a_number);
+      multiply_steps<kBlock>(of_block, here, places, block * kBlock, of_zeros, not_a_number);
       UNROLL_ALL
       for (int i = 0; i < BLOCKS * 2; ++i) {
-        const int column = first_column + i * 8;
-        const Sum read = ScaleOfB::widen(of_tile[(warp_k * kSlice + block * kBlock) / kScaledSteps * kTileN + column]);  //@ narrow-block
+        const Sum read = ScaleOfB::widen(of_tile[in_tile + i * 8]);
         // What lies behind k is 0, also where the scale is infinite.
         const bool any = Int64(t) * TILE_K + warp_k * kSlice + block * kBlock < part;
         const Sum scale = any ? read : Sum(0);
@@ -95,7 +107,7 @@ KERNEL(kThreads, BLOCKS_PER_SM) narrow(ARGUMENTS MultiplyArgs args) {
       }
     }
 #else
-    multiply_steps<kSlice>(sums, here, places, 0, not_a_number);
+    multiply_steps<kSlice>(sums, here, places, 0, ZeroPairs(), not_a_number);
 #endif
     stage = stage == STAGES - 1 ? 0 : stage + 1;
   }

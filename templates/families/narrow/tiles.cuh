@@ -14,9 +14,15 @@ constexpr int kBytesOfScale = int(sizeof(ScaleOfB::Stored)), kStepsOfScale = kSc
 #else
 constexpr int kBytesOfScale = 0, kStepsOfScale = TILE_K;
 #endif
+#if ZERO_POINTS
+typedef ZeroOfB::Stored Zero;
+constexpr int kBytesOfZero = int(sizeof(Zero));
+#else
+constexpr int kBytesOfZero = 0;
+#endif
 constexpr int kTileN = 16 * BLOCKS * WARPS_N;
 constexpr tilewise::narrow::BlockLayout kLayout = {TILE_M, kTileN, TILE_K, WARPS_N, WARPS_K, STAGES, kBitsB, kBytesOfScale,
-                                                   kStepsOfScale};
+                                                   kStepsOfScale, kBytesOfZero};
 constexpr int kUnit = tilewise::narrow::kUnit;
 constexpr int kThreads = kLayout.threads();
 constexpr int kColumns = TILE_M / 8;  // instructions side by side along m
@@ -73,32 +79,34 @@ struct Copies {
 typedef ScaleOfB::Stored Scale;
 constexpr int kBlocksOfTile = kLayout.blocks_of_tile();
 
-// The scales of B that belong to a tile: [kBlocksOfTile][kTileN] in shared memory. Those outside become 0.
-struct ScaleTiles {
-  const Scale* first;  // of the block's first column
+// The scales or zero points of B that belong to a tile: [kBlocksOfTile][kTileN] in shared memory. Those outside become 0.
+template <class Operand>
+struct BlockTiles {
+  typedef typename Operand::Stored Stored;
+  const Stored* first;  // of the block's first column
   Int64 per_column, per_block;  // elements
   int columns;
   Int64 at, blocks;  // the part's first step of k; blocks of k up to the part's end
   bool in_runs;  // copied 16 bytes at a time
 
-  static constexpr int RUN = 16 / int(sizeof(Scale));
+  static constexpr int RUN = 16 / int(sizeof(Stored));
 
-  DEVICE_MEMBER ScaleTiles(const MultiplyArgs& args, const Tile& tile, Int64 begin, Int64 steps)
+  DEVICE_MEMBER BlockTiles(const MultiplyArgs& args, const Tile& tile, Int64 begin, Int64 steps)
       : at(begin), blocks((begin + steps + kScaledSteps - 1) / kScaledSteps) {
     const Int64 left = args.n - tile.column;
-    const auto address = [&](Int64 column, Int64 nth) { return ScaleOfB::address(args.pointwise, tile.batch, column, nth); };
+    const auto address = [&](Int64 column, Int64 nth) { return Operand::address(args.pointwise, tile.batch, column, nth); };
     first = address(tile.column, 0);
     per_column = address(1, 0) - address(0, 0);
-    per_block = ScaleOfB::step(args.pointwise);
+    per_block = Operand::step(args.pointwise);
     columns = left < kTileN ? int(left) : kTileN;
-    in_runs = per_column == 1 && (reinterpret_cast<UInt64>(first) | UInt64(per_block) * sizeof(Scale)) % 16 == 0;
+    in_runs = per_column == 1 && (reinterpret_cast<UInt64>(first) | UInt64(per_block) * sizeof(Stored)) % 16 == 0;
   }
-  DEVICE_MEMBER void copy(Scale* to, Int64 tile) const {
+  DEVICE_MEMBER void copy(Stored* to, Int64 tile) const {
     const Int64 of_tile = (at + tile * TILE_K) / kScaledSteps;
     if (in_runs) {
       for (int nth = threadIdx.x; nth < kBlocksOfTile * kTileN / RUN; nth += kThreads) {
         const Int64 block = of_tile + nth / (kTileN / RUN);
-        const int column = nth % (kTileN / RUN) * RUN, valid = block < blocks ? (columns - column) * int(sizeof(Scale)) : 0;
+        const int column = nth % (kTileN / RUN) * RUN, valid = block < blocks ? (columns - column) * int(sizeof(Stored)) : 0;
         copy_bytes_async<16>(to + nth * RUN, first + (valid > 0 ? block * per_block + column : 0), valid);  //@ narrow-scales
       }
     } else {
@@ -106,7 +114,7 @@ struct ScaleTiles {
         const Int64 block = of_tile + nth / kTileN;
         const int column = nth % kTileN;
         const bool inside = block < blocks && column < columns;
-        to[nth] = inside ? first[block * per_block + column * per_column] : Scale(0);  //@ narrow-scale
+        to[nth] = inside ? first[block * per_block + column * per_column] : Stored(0);  //@ narrow-scale
       }
     }
   }

@@ -35,8 +35,8 @@ struct NarrowRows {
       }
     }
   }
-  // As the words of the instruction, of each of its steps of a unit.
-  DEVICE_MEMBER void widen(unsigned (&left)[UNIT / 16][4], unsigned (&nans)[2]) const {
+  // As the words of the instruction, of each of its steps of a unit. zeros: of the lane's two rows.
+  DEVICE_MEMBER void widen(unsigned (&left)[UNIT / 16][4], [[maybe_unused]] const unsigned (&zeros)[2], unsigned (&nans)[2]) const {
     const int pair = int(threadIdx.x) % 4;
     UNROLL_ALL
     for (int half = 0; half < 2; ++half) {
@@ -50,6 +50,9 @@ struct NarrowRows {
           const unsigned two = choose_bytes(words[half][2 * eighth], words[half][2 * eighth + 1], 0x10u + 0x22u * unsigned(pair));  //@ wgmma-two-bytes
           to = Weights::pair(two, 0, nans[half]);
         }
+#if ZERO_POINTS
+        to = Pairs<ELEMENT>::subtract(to, zeros[half]);  //@ wgmma-zero
+#endif
       }
     }
   }
@@ -98,15 +101,15 @@ struct NarrowTile {
     UNROLL_ALL
     for (int b = 0; b < kBlocks; ++b) rows[b].load(stages, row, b, unit);
   }
-  static DEVICE_MEMBER void widen(Words& words, const NarrowRows (&rows)[kBlocks], NarrowNans& nans) {
+  static DEVICE_MEMBER void widen(Words& words, const NarrowRows (&rows)[kBlocks], const ZeroPairs& zeros, NarrowNans& nans) {
     UNROLL_ALL
-    for (int b = 0; b < kBlocks; ++b) rows[b].widen(words[b], nans.of[b]);
+    for (int b = 0; b < kBlocks; ++b) rows[b].widen(words[b], zeros.of[b], nans.of[b]);
   }
   // words: of the first unit.
-  DEVICE_MEMBER void start(Words& words, NarrowNans& nans) const {
+  DEVICE_MEMBER void start(Words& words, const ZeroPairs& zeros, NarrowNans& nans) const {
     NarrowRows rows[kBlocks];
     load(rows, 0);
-    widen(words, rows, nans);
+    widen(words, rows, zeros, nans);
   }
   template <bool KEEP>
   DEVICE_MEMBER void issue(Sums& sums, Words& words, int unit) const {
@@ -133,7 +136,7 @@ struct NarrowTile {
   // sums += the products, or with KEEP false: =. Those of the last unit are in flight afterwards. earlier(): called when those
   // of earlier tiles are complete.
   template <bool KEEP, class Earlier>
-  DEVICE_MEMBER void multiply(Sums& sums, Words& first, NarrowNans& nans, const Earlier& earlier) const {
+  DEVICE_MEMBER void multiply(Sums& sums, Words& first, const ZeroPairs& zeros, NarrowNans& nans, const Earlier& earlier) const {
     NarrowRows rows[kBlocks];
     load(rows, 1);
     issue<KEEP>(sums, first, 0);
@@ -141,7 +144,7 @@ struct NarrowTile {
     UNROLL_ALL
     for (int unit = 1; unit < UNITS; ++unit) {
       Words words;
-      widen(words, rows, nans);
+      widen(words, rows, zeros, nans);
       if (unit + 1 < UNITS) load(rows, unit + 1);  // before the fence, behind which no load moves forward
       issue<true>(sums, words, unit);
     }
@@ -158,18 +161,21 @@ DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<
   NarrowNans nans;
   NarrowTile::Words words;
   TileScales scales;
+  ZeroPairs zeros;
+  reader.zeros.load();
   reader.load(scales);
   pipeline.wait_full(from);
   NarrowTile tile(pipeline, from, first);
-  tile.start(words, nans);
+  reader.zeros.widen(zeros, tiles > 1);
+  tile.start(words, zeros, nans);
   StagePhase<STAGES> before = from;
   for (int t = 0; t < tiles; ++t) {
     const bool more = t + 1 < tiles;
 #if PROMOTE
     Sums of_tile;
-    tile.multiply<false>(of_tile, words, nans, [] {});
+    tile.multiply<false>(of_tile, words, zeros, nans, [] {});
 #else
-    tile.multiply<true>(sums, words, nans, [&] {
+    tile.multiply<true>(sums, words, zeros, nans, [&] {
       if (t == 0) return;
       pipeline.release(before);  //@ wgmma-narrow-release
       before.advance();
@@ -181,7 +187,8 @@ DEVICE void multiply_tiles(Sums& sums, const TilePipeline& pipeline, StagePhase<
       reader.load(scales);
       pipeline.wait_full(from);
       tile = NarrowTile(pipeline, from, first);
-      tile.start(words, nans);
+      reader.zeros.widen(zeros, t + 2 < tiles);
+      tile.start(words, zeros, nans);
     } else {
       issued();
     }

@@ -163,7 +163,9 @@ struct Wgmma {
     const int at_once = promoted_at_once(promote);
     // Columns that have one scale: an instruction's begin at multiples of its width.
     const int held = swap || columns ? 1 : across() * width() / std::min(width() & -width(), 128);
-    return 38 + (4 + 2 * at_once) * row_blocks() + (columns ? 12 : 0) + (2 + at_once) * (held - 1);
+    const int of_zeros = zero_points_of(p) ? 4 + 8 * row_blocks() : 0;
+    return 38 + (4 + 2 * at_once) * row_blocks() + (columns ? 12 : 0) + (2 + at_once) * (held - 1) +
+           of_zeros;
   }
   /// Of a thread's elements of B: those of a unit as they are stored, and of two widened units.
   int narrow_registers() const { return narrow ? row_blocks() * (2 * narrow + 16) + 6 : 0; }
