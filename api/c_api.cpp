@@ -135,6 +135,9 @@ static_assert(sizeof(tilewise_options) ==
 static_assert(sizeof(tilewise_problem) ==
               offsetof(tilewise_problem, reserved) + sizeof(std::int32_t));
 static_assert(sizeof(tilewise_call) == offsetof(tilewise_call, accuracy) + sizeof(double));
+constexpr std::size_t kFirstQuantization = sizeof(tilewise_quantization);
+static_assert(sizeof(tilewise_quantization) ==
+              offsetof(tilewise_quantization, stream) + sizeof(tilewise_stream));
 /// Larger than every version of a struct; a larger size is uninitialised memory.
 constexpr std::size_t kLargestStruct = 4096;
 
@@ -230,6 +233,25 @@ tilewise_problem f32_problem(tilewise_layout layout, std::int64_t m, std::int64_
   problem.layout = layout;
   problem.m = m, problem.n = n, problem.k = k;
   return problem;
+}
+
+Quantization quantization_of(const tilewise_quantization* given) {
+  const tilewise_quantization x = read(given, "tilewise_quantization", kFirstQuantization);
+  if (x.k_first != 0 && x.k_first != 1)
+    throw Error(ErrorKind::invalid_argument, "k_first = " + std::to_string(x.k_first) +
+                                                 " of a tilewise_quantization is neither 0 nor 1");
+  return {.from = type_of(x.from, "from"),
+          .to = type_of(x.to, "to"),
+          .rows = x.rows,
+          .columns = x.columns,
+          .matrix = x.matrix,
+          .ld = x.ld,
+          .numbers = x.numbers,
+          .ld_numbers = x.ld_numbers,
+          .scales = x.scales,
+          .ld_scales = x.ld_scales,
+          .k_first = x.k_first == 1,
+          .stream = x.stream};
 }
 
 /// A call with the operands of its epilogue, to which it refers.
@@ -468,6 +490,11 @@ int64_t tilewise_packed_bytes(const tilewise_packed* packed) {
 }
 
 void tilewise_packed_destroy(tilewise_packed* packed) { delete packed; }
+
+tilewise_status tilewise_quantize(tilewise_matmul* matmul,
+                                  const tilewise_quantization* quantization) {
+  return guarded([&] { checked(matmul).quantize(quantization_of(quantization)); });
+}
 
 tilewise_status tilewise_fastest_within(tilewise_matmul* matmul, const tilewise_problem* problem,
                                         double accuracy, tilewise_math* math) {

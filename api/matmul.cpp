@@ -20,6 +20,7 @@
 #include "matmul/fastest.hpp"
 #include "matmul/packed_contents.hpp"
 #include "matmul/portfolio.hpp"
+#include "matmul/quantize.hpp"
 #include "matmul/request.hpp"
 #include "matmul/resolution.hpp"
 #include "templates/kernel_template.hpp"
@@ -287,6 +288,14 @@ PackedOperand Matmul::pack_a(const Problem& problem, const void* a, std::int64_t
 PackedOperand Matmul::pack_b(const Problem& problem, const void* b, std::int64_t ldb,
                              std::int64_t stride_b, Stream stream) {
   return pack(problem, {.b = b, .ldb = ldb, .stride_b = stride_b, .stream = stream}, false);
+}
+
+void Matmul::quantize(const Quantization& asked) try {
+  check_process();
+  check_quantization(asked);
+  if (asked.rows > 0 && asked.columns > 0) state_->serving.quantize(asked);
+} catch (...) {
+  rethrow_as_error();
 }
 
 MathMode Matmul::fastest_within(const Problem& problem, double accuracy) const try {

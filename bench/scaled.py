@@ -4,7 +4,8 @@
 C (m x n, bf16) = (A scaled) (B scaled)^T in e4m3, m = n = k, with scales of the tensors ("tensor"), of each row of A and of B
 ("rows") or of each 128 steps of k of rows of A and of 128 rows of B ("blocks"), the first two with and without PyTorch's
 use_fast_accum. A time is that of a captured graph of several products, divided by their
-number; the median of rounds in which both run in turn. With --tune each product is tuned first, for so many seconds.
+number; the median of rounds in which both run in turn. With --tune each product is tuned first, for so many seconds. --quantize:
+also tilewise.torch.quantize of matrices of bf16, beside the same by PyTorch's operations, eager and compiled.
 
     bench/record.py h200_scaled -- python3 bench/scaled.py --tune 15 --grouped 8:8192x4096x7168,8:65536x4096x7168,64:8192x2048x1536
 """
@@ -76,11 +77,30 @@ def grouped_case(torch, tilewise, options, case):
             "equal": bool(torch.allclose(out["rows"].float(), out["blocks"].float(), rtol=1e-2, atol=1e-2))}
 
 
+def quantize_case(torch, tilewise, options, case):
+    """Quantization of bf16 to e4m3 in blocks of 1 x 128. case: "rows x k"."""
+    rows, k = (int(part) for part in case.split("x"))
+    x = torch.randn(rows, k, device="cuda").bfloat16()
+
+    def by_torch(x):
+        blocks = x.float().unflatten(1, (-1, 128))
+        scales = (blocks.abs().amax(2) / 448).clamp(min=2.0 ** -126)
+        return (blocks / scales[:, :, None]).flatten(1).to(torch.float8_e4m3fn), scales
+
+    compiled = torch.compile(by_torch, dynamic=False)
+    products = {"tilewise": lambda: tilewise.torch.quantize(x), "torch": lambda: by_torch(x), "compiled": lambda: compiled(x)}
+    equal = all(torch.equal(ours.float(), theirs.float()) for ours, theirs in zip(products["tilewise"](), products["torch"]()))
+    times = times_of(torch, products, options.rounds, 10)
+    return {"size": case, **{f"{name}_us": round(us, 2) for name, us in times.items()}, "equal": equal,
+            "gb_per_s": round(rows * k * (3 + 4 / 128) / times["tilewise"] / 1e3, 1)}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sizes", default="4096,8192")
     parser.add_argument("--tune", type=float, help="seconds of a search before")
     parser.add_argument("--grouped", default="", help='also groups: "8:8192x4096x7168,..."')
+    parser.add_argument("--quantize", default="", help='also quantizations: "4096x4096,..."')
     parser.add_argument("--scales", default=",".join(TEXTS))
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()
@@ -90,7 +110,7 @@ def main():
 
     torch.manual_seed(1)
     cases = []
-    for size in (int(part) for part in options.sizes.split(",")):
+    for size in (int(part) for part in options.sizes.split(",") if part):
         a, b = (torch.randn(size, size, device="cuda").to(torch.float8_e4m3fn) for _ in range(2))
         for scales in options.scales.split(","):
             along = {"tensor": (1,), "rows": (size, 1), "blocks": (size // 128, size // 128)}[scales]
@@ -114,12 +134,14 @@ def main():
                 cases.append(case)
                 print(json.dumps(case), file=sys.stderr)
     groups = [grouped_case(torch, tilewise, options, case) for case in options.grouped.split(",") if case]
-    for case in groups:
+    quantized = [quantize_case(torch, tilewise, options, case) for case in options.quantize.split(",") if case]
+    for case in groups + quantized:
         print(json.dumps(case), file=sys.stderr)
     ratios = [case["ratio"] for case in cases]
     print(json.dumps({"gpu": torch.cuda.get_device_name(0), "torch": torch.__version__,
-                      "geometric_mean": round(statistics.geometric_mean(ratios), 4), "minimum": min(ratios),
-                      "worst_three": sorted(ratios)[:3], "cases": cases, "grouped": groups}, indent=1))
+                      **({"geometric_mean": round(statistics.geometric_mean(ratios), 4), "minimum": min(ratios),
+                          "worst_three": sorted(ratios)[:3]} if ratios else {}),
+                      "cases": cases, "grouped": groups, "quantized": quantized}, indent=1))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "matmul/packed_contents.hpp"
+#include "matmul/quantize.hpp"
 #include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/plan.hpp"
@@ -27,6 +28,13 @@ std::string described(const Resolution& resolution) {
            to_string(resolution.record->problem);
   return "record " + std::to_string(resolution.record->id) + ", the winner for " +
          to_string(resolution.record->problem) + ",";
+}
+
+std::string compiler_remedy(const DeviceInfo& device) {
+  return std::string("leave compile_missing on and install ") +
+         (device.target.host ? "a C++ compiler (TILEWISE_CXX names it)"
+                             : "NVRTC (a CUDA toolkit, or pip install nvidia-cuda-nvrtc; "
+                               "TILEWISE_NVRTC names it where it is not found by itself)");
 }
 
 Request without_packings(Request request) {
@@ -288,11 +296,7 @@ void Serving::give_up(const Problem& problem) const {
   throw Error(ErrorKind::compiler,
               "no kernel for " + to_string(problem) + " can be served: " + why_not +
                   ". Tune it where there is a compiler (autotune" + tune_options(problem) +
-                  "), or let calls compile: leave compile_missing on and install " +
-                  (device_->info().target.host
-                       ? "a C++ compiler (TILEWISE_CXX names it)"
-                       : "NVRTC (a CUDA toolkit, or pip install nvidia-cuda-nvrtc; "
-                         "TILEWISE_NVRTC names it where it is not found by itself)"));
+                  "), or let calls compile: " + compiler_remedy(device_->info()));
 }
 
 void Serving::pack(const Problem& problem, const Call& call, PackedOperand::Contents& contents) {
@@ -309,6 +313,30 @@ void Serving::pack(const Problem& problem, const Call& call, PackedOperand::Cont
   device_->synchronize(call.stream);
   contents.packing = *packing;
   contents.packing_key = key_of(*packing);
+}
+
+void Serving::quantize(const Quantization& asked) {
+  const QuantizeLaunch launch = quantize_launch(asked);
+  const LoadedKernel* kernel = nullptr;
+  {
+    const std::lock_guard making(make_mutex_);
+    kernel = kernels_.loaded(launch.kernel, {});
+    if (!kernel && device_->capturing(asked.stream))
+      throw Error(ErrorKind::invalid_argument,
+                  "the first quantization of " + std::string(to_string(asked.from)) + " to " +
+                      std::string(to_string(asked.to)) +
+                      " cannot be captured, since its kernel is not loaded yet: quantize once "
+                      "before the capture begins");
+    if (!kernel) {
+      constexpr double kSeconds = 1;  // to compile
+      const KernelTable::Loading loading = kernels_.load(launch.kernel, {}, "", kSeconds);
+      if (!loading.kernel)
+        throw Error(ErrorKind::compiler, "no matrix can be quantized: " + loading.why_not + "; " +
+                                             compiler_remedy(device_->info()));
+      kernel = loading.kernel;
+    }
+  }
+  device_->launch(*kernel, launch.shape, &launch.arguments, asked.stream);
 }
 
 }  // namespace tilewise

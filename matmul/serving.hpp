@@ -20,6 +20,7 @@
 #include "matmul/stored_winners.hpp"
 #include "matmul/stores.hpp"
 #include "matmul/warnings.hpp"
+#include "tilewise/quantization.hpp"
 
 namespace tilewise {
 
@@ -65,6 +66,8 @@ class Serving {
   /// Packs an operand (contents.role) with the packing of the executable for `problem`, and waits
   /// for it. Without such a packing, `contents` gets no copy.
   void pack(const Problem& problem, const Call& call, PackedOperand::Contents& contents);
+  /// Enqueues a checked quantization that has elements. Throws as executable() does.
+  void quantize(const Quantization& asked);
   Device& device() const { return *device_; }
   /// Unique in the process, even after destruction.
   std::uint64_t id() const { return id_; }

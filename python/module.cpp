@@ -324,6 +324,22 @@ nb::object grouped(nb::handle a, nb::handle b, nb::handle rows, nb::handle out, 
   return result;
 }
 
+void quantize(nb::handle matrix, nb::handle to, nb::handle of_blocks, nb::handle stream,
+              nb::handle device) {
+  const StreamHandle given = stream_of(stream);
+  Array x(matrix, "x"), numbers(to, "numbers"), scales(of_blocks, "scales");
+  if (numbers.is_immutable() || scales.is_immutable())
+    throw nb::type_error("numbers and scales are arrays of JAX, which must not change");
+  const StreamHandle common = read_all({&x, &numbers, &scales}, given);
+  const std::shared_ptr<Multiplier> multiplier =
+      multipliers().at(device_of(x, {&numbers, &scales}, device));
+  if (x.view().place == View::Place::host && !multiplier->on_host())
+    throw Error(ErrorKind::invalid_argument,
+                "the arrays are in the CPU's memory; a GPU quantizes arrays in its memory");
+  multiplier->quantize(quantization_of(x.view(), numbers.view(), scales.view()), common);
+  numbers.written(), scales.written();
+}
+
 Packed* pack(nb::handle b, std::int64_t rows, const std::optional<std::string>& out,
              const std::string& math, nb::handle stream, nb::handle device, bool invariant) {
   const StreamHandle given = stream_of(stream);
@@ -461,6 +477,15 @@ a CUDA graph can be replayed with other numbers. distribution ("even", "zipf", "
 expected to be, for the choice of the kernel. epilogue and its operands: see matmul(); name[j] has n elements, or (groups, n),
 and sums over rows are errors. Other arguments, errors and thread-safety are those of matmul().)";
 
+constexpr const char* kQuantizeDoc =
+    R"(The rows of a matrix as 8-bit floats with a scale for each 128 neighbours of a row, as products with an epilogue
+acc(a[i,k/128]) multiply them.
+
+x (m, k): of float32, float16 or bfloat16. numbers (m, k), of float8_e4m3fn or float8_e5m2, and scales (m, k / 128), rounded up, of
+float32, are written. A scale is the largest magnitude of its block over the type's largest number, at least 2^-126; a number is the
+element over the scale, rounded to nearest. NaN counts in no magnitude and stays NaN. Rows are contiguous; of scales the columns may
+be instead. Other arguments, errors and thread-safety are those of matmul().)";
+
 constexpr const char* kPackDoc =
     R"(b (k, n) in the form that the kernel of a product of `rows` rows needs, for matmul()'s b: weights, for example.
 
@@ -500,6 +525,8 @@ NB_MODULE(_tilewise, module) {
   module.def("pack", entry(&python::pack), kPackDoc, "b"_a, "rows"_a, nb::kw_only(),
              "out"_a = nb::none(), "math"_a = "strict", "stream"_a = nb::none(),
              "device"_a = nb::none(), "invariant"_a = false, nb::rv_policy::take_ownership);
+  module.def("quantize", entry(&python::quantize), kQuantizeDoc, "x"_a, "numbers"_a, "scales"_a,
+             nb::kw_only(), "stream"_a = nb::none(), "device"_a = nb::none());
   module.def("configure", entry(&python::configure));
   module.def("renew", [] { multipliers().renew(); });
   module.def("explain", entry(&python::explain), "m"_a, "n"_a, "k"_a, "layout"_a, "dtype"_a,

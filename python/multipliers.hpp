@@ -122,6 +122,14 @@ class Multiplier {
     warnings_.issue();
     return made;
   }
+  void quantize(Quantization asked, StreamHandle stream) {
+    {
+      const WithoutGil released;
+      asked.stream = Stream(reinterpret_cast<void*>(stream.value_or(0)));
+      matmul_->quantize(asked);
+    }
+    warnings_.issue();
+  }
   Match explain(const Problem& problem) {
     Match match;
     {

@@ -142,6 +142,36 @@ void check_shapes(const View& a, const View& b, const View& out) {
 
 }  // namespace
 
+Quantization quantization_of(const View& x, const View& numbers, const View& scales) {
+  for (const View* one : {&x, &numbers, &scales})
+    if (one->dims != 2)
+      refuse(one->name + " has the shape " + shape_text(*one) + "; a matrix has two dimensions");
+  const std::int64_t blocks = (columns(x) + kScaledSteps - 1) / kScaledSteps;
+  if (numbers.shape != x.shape)
+    refuse("numbers have the shape " + shape_text(numbers) + "; that of x is " + shape_text(x));
+  if (rows(scales) != rows(x) || columns(scales) != blocks)
+    refuse("scales have the shape " + shape_text(scales) + "; with one for each " +
+           std::to_string(kScaledSteps) + " columns of x they have (" + std::to_string(rows(x)) +
+           ", " + std::to_string(blocks) + ")");
+  if (scales.type != DType::f32)
+    refuse("scales are of " + std::string(to_string(scales.type)) + "; they are of f32");
+  for (const View* one : {&x, &numbers})
+    if (storage_of(*one).transposed)
+      refuse(one->name + " is transposed in memory: pass one whose rows are contiguous");
+  const Storage of_scales = storage_of(scales);
+  return {.from = x.type,
+          .to = numbers.type,
+          .rows = rows(x),
+          .columns = columns(x),
+          .matrix = x.data,
+          .ld = storage_of(x).leading,
+          .numbers = numbers.data,
+          .ld_numbers = storage_of(numbers).leading,
+          .scales = static_cast<float*>(scales.data),
+          .ld_scales = of_scales.leading,
+          .k_first = of_scales.transposed};
+}
+
 void check_types(const View& a, const View& b, const View& out) {
   if (a.type == b.type) return;
   std::string narrow;

@@ -8,6 +8,7 @@
 #include "tilewise/call.hpp"
 #include "tilewise/epilogue.hpp"
 #include "tilewise/problem.hpp"
+#include "tilewise/quantization.hpp"
 #include "tilewise/strided_array.hpp"
 
 namespace tilewise::python {
@@ -56,6 +57,11 @@ std::vector<std::int64_t> own_shape(const Epilogue& epilogue, std::size_t slot, 
 /// Throws Error(invalid_argument) for an array of another type than stated. Thread-safe.
 const EpilogueForm* form_with_types(const Epilogue& epilogue, DType c,
                                     const std::vector<GivenOperand>& operands);
+
+/// A quantization, without stream, of the rows of x (m, k) to `numbers` (m, k) and `scales` (m, k /
+/// 128), rounded up, whose rows or columns are contiguous. Throws Error(invalid_argument) for other
+/// shapes and strides.
+Quantization quantization_of(const View& x, const View& numbers, const View& scales);
 
 /// Throws Error(invalid_argument) where no product has an a and a b of these types.
 void check_types(const View& a, const View& b, const View& out);

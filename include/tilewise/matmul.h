@@ -374,6 +374,33 @@ TILEWISE_API int64_t tilewise_packed_bytes(const tilewise_packed* packed);
 /* Destroys a packed operand. NULL does nothing. */
 TILEWISE_API void tilewise_packed_destroy(tilewise_packed* packed);
 
+/* The rows of a matrix as 8-bit floats with a scale for each 128 neighbours of a row
+ * (quantization.hpp of the C++ interface): activations for products with an epilogue acc(a[i,k/128]
+ * * ...). Device memory; sizes in elements. */
+typedef struct tilewise_quantization {
+  size_t struct_size;
+  tilewise_type from; /* TILEWISE_F32, _F16 or _BF16 */
+  tilewise_type to;   /* TILEWISE_E4M3 or _E5M2 */
+  int64_t rows, columns;
+  const void* matrix; /* rows x columns, row-major, with leading dimension ld */
+  int64_t ld;
+  void* numbers; /* rows x columns of `to` */
+  int64_t ld_numbers;
+  float* scales; /* rows x ceil(columns / 128), with k_first = 1 the transpose */
+  int64_t ld_scales;
+  int64_t k_first; /* 0 or 1 */
+  tilewise_stream stream;
+} tilewise_quantization;
+#define TILEWISE_QUANTIZATION_INIT                                                                \
+  {                                                                                               \
+    sizeof(tilewise_quantization), TILEWISE_BF16, TILEWISE_E4M3, 0, 0, NULL, 0, NULL, 0, NULL, 0, \
+        0, NULL                                                                                   \
+  }
+
+/* Enqueues a quantization. */
+TILEWISE_API tilewise_status tilewise_quantize(tilewise_matmul* matmul,
+                                               const tilewise_quantization* quantization);
+
 /* Sets *math to the mode in which `problem` (its own mode is ignored) is fastest with an error of
  * at most `accuracy`, relative to |A| |B| element by element. TILEWISE_INVALID_ARGUMENT if no mode
  * is that accurate; the message has the bound of every mode. */

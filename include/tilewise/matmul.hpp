@@ -17,6 +17,7 @@
 #include "tilewise/match.hpp"
 #include "tilewise/packed_operand.hpp"
 #include "tilewise/problem.hpp"
+#include "tilewise/quantization.hpp"
 
 namespace tilewise {
 
@@ -249,6 +250,11 @@ class Matmul {
                                     std::int64_t stride_a = 0, Stream stream = nullptr);
   TILEWISE_API PackedOperand pack_b(const Problem& problem, const void* b, std::int64_t ldb,
                                     std::int64_t stride_b = 0, Stream stream = nullptr);
+
+  /// Enqueues a quantization: activations for scaled products of 8-bit floats, for example. Throws
+  /// Error(invalid_argument) for what Quantization does not allow, and as a product does where its
+  /// kernel cannot be loaded. Thread-safe.
+  TILEWISE_API void quantize(const Quantization& asked);
 
   /// The mode in which `problem` (its own mode is ignored) is fastest with an error of at most
   /// `accuracy`. The error is error_bound(): relative to |A| |B| element by element, before C is

@@ -14,13 +14,13 @@ import sys as _sys
 
 from . import _tilewise, programs
 from ._int4 import Int4
-from ._tilewise import Packed, grouped, matmul, pack
+from ._tilewise import Packed, grouped, matmul, pack, quantize
 from .errors import DeviceError, Error, InvalidArgument, NotFound, OutOfMemory, Unsupported
 from .many import tune_many
 from .programs import bundle, cover, query, tune
 
 __all__ = [
-    "matmul", "grouped", "pack", "Packed", "Int4", "prepare", "explain", "fingerprint", "configure", "tune", "tune_many", "cover", "query",
+    "matmul", "grouped", "pack", "Packed", "quantize", "Int4", "prepare", "explain", "fingerprint", "configure", "tune", "tune_many", "cover", "query",
     "bundle",
     "Error", "InvalidArgument", "NotFound", "Unsupported", "DeviceError", "OutOfMemory", "__version__",
 ]

@@ -33,7 +33,7 @@ from .epilogues import trace as _trace
 
 __all__ = [
     "matmul", "linear", "mlp", "Linear", "swap_linear", "pack_weights", "unpack_weights", "on_cpu", "batch_invariant",
-    "grouped_mm", "scaled_mm", "QuantizedLinear", "quantize_", "enable_batch_invariant", "disable_batch_invariant", "is_batch_invariant",
+    "grouped_mm", "scaled_mm", "quantize", "QuantizedLinear", "quantize_", "enable_batch_invariant", "disable_batch_invariant", "is_batch_invariant",
 ]
 
 _cpu = "torch"
@@ -757,4 +757,4 @@ def swap_linear(model: torch.nn.Module, math: str = "strict",
 
 
 from ._quantized import QuantizedLinear, quantize_  # noqa: E402: they need this module
-from ._scaled import scaled_mm  # noqa: E402
+from ._scaled import quantize, scaled_mm  # noqa: E402

@@ -130,12 +130,78 @@ def test_one_row_and_one_block(device):
     assert torch.equal(found, a.float() @ b.float() * of_b.repeat_interleave(128, 1))
 
 
+def quantized_by_definition(x, kind):
+    """Numbers as float32, and scales."""
+    m, k = x.shape
+    blocks = torch.nn.functional.pad(x.float(), (0, -k % 128)).reshape(m, (k + 127) // 128, 128)
+    of_blocks = (blocks.abs().nan_to_num(nan=0, posinf=torch.inf).amax(2) / torch.finfo(kind).max).clamp(min=2.0 ** -126)
+    quotients = (blocks / of_blocks[:, :, None]).reshape(m, blocks.shape[1] * 128)[:, :k]
+    return quotients.clamp(-torch.finfo(kind).max, torch.finfo(kind).max).to(kind).float(), of_blocks
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("kind", [torch.float8_e4m3fn, torch.float8_e5m2])
+@pytest.mark.parametrize("by", ["tilewise", "torch"])
+def test_quantize(device, dtype, kind, by):
+    if by == "torch":
+        tilewise.torch.on_cpu("torch")
+    torch.manual_seed(1)
+    for m, k in ((3, 128), (5, 130), (1, 1), (2, 1000), (9, 640), (0, 5), (4, 0)):
+        x = (torch.randn(m, k, device=device) * 3).to(dtype)
+        if m > 1 and k > 1:
+            x[0, :128] = 0
+            x[1, 1] = torch.nan
+        numbers_of_x, of_blocks = tilewise.torch.quantize(x, kind)
+        assert numbers_of_x.dtype == kind and of_blocks.shape == (m, (k + 127) // 128) and of_blocks.dtype == torch.float32
+        wanted = quantized_by_definition(x, kind)
+        assert torch.equal(of_blocks, wanted[1])
+        assert torch.equal(numbers_of_x.float().nan_to_num(nan=777), wanted[0].nan_to_num(nan=777))
+    # Leading dimensions, and rows that are not contiguous.
+    x = torch.randn(2, 3, 400, device=device).to(dtype)
+    both = tilewise.torch.quantize(x[..., :200])
+    assert both[0].shape == (2, 3, 200) and both[1].shape == (2, 3, 2)
+    assert torch.equal(both[0][1, 2:3].float(), quantized_by_definition(x[1, 2:3, :200], torch.float8_e4m3fn)[0])
+
+
+def test_quantize_into_arrays(device):
+    if device == "cpu":
+        tilewise.torch.on_cpu("host")
+    x = torch.randn(4, 300, device=device).bfloat16()
+    to, by_blocks = torch.empty(4, 300, dtype=torch.float8_e4m3fn, device=device), torch.empty(3, 4, device=device).t()
+    tilewise.quantize(x, to, by_blocks, device="host" if device == "cpu" else None)
+    wanted = quantized_by_definition(x, torch.float8_e4m3fn)
+    assert torch.equal(to.float(), wanted[0]) and torch.equal(by_blocks, wanted[1])
+    for arguments, words in (((x, to, by_blocks[:, :2]), "they have .4, 3"), ((x, to[:2], by_blocks), "that of x is"),
+                             ((x, x, by_blocks), "bf16 have no scales"), ((x.int(), to, by_blocks), "f32, f16 and bf16"),
+                             ((x.t(), to.t(), by_blocks), "they have .300, 1")):
+        with pytest.raises(tilewise.InvalidArgument, match=words):
+            tilewise.quantize(*arguments, device="host" if device == "cpu" else None)
+
+
+@pytest.mark.parametrize("by", ["tiles", "columns of blocks", "columns", "tensor"])
+@pytest.mark.parametrize("way", ["tilewise", "torch"])
+def test_activations_are_quantized_first(device, by, way):
+    if way == "torch":
+        tilewise.torch.on_cpu("torch")
+    torch.manual_seed(1)
+    x, b = torch.randn(20, 300, device=device).bfloat16(), numbers(144, 300, device=device, seed=2).t()
+    shape = {"tiles": (3, 2), "columns of blocks": (3, 144), "columns": (1, 144), "tensor": ()}[by]
+    of_b = torch.rand(shape, device=device) + 0.5
+    a, of_a = quantized_by_definition(x, torch.float8_e4m3fn)
+    left = a * of_a.repeat_interleave(128, 1)[:, :300]
+    right = of_b if by in ("columns", "tensor") else of_b.repeat_interleave(128, 0)[:300]
+    if by == "tiles":
+        right = right.repeat_interleave(128, 1)[:, :144]
+    exact = left.double() @ (b.double() * right)
+    assert torch.allclose(scaled_mm(x, b, None, of_b, out_dtype=torch.float32).double(), exact, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("arguments, words", [
     (lambda a, b, one: (a, b, torch.ones(3), one), "scale_a has the shape .3,.; it has one element, or the shape .8, 1"),
     (lambda a, b, one: (a, b, one, torch.ones(16, 1)), "scale_b has the shape"),
     (lambda a, b, one: (a, b, torch.ones(8, 2), torch.ones(2, 1)), "scale_a has the shape"),
-    (lambda a, b, one: (torch.cat([a] * 20, 1), torch.cat([b] * 20), torch.ones(8, 3), torch.ones(1, 12)),
-     "scale_b has the shape .1, 12.; with scales of blocks"),
+    (lambda a, b, one: (torch.cat([a] * 20, 1), torch.cat([b] * 20), torch.ones(8, 3), torch.ones(2, 12)),
+     "scale_b has the shape .2, 12.; with scales of blocks"),
     (lambda a, b, one: (a, b, one, one, torch.ones(8)), "bias has the shape"),
     (lambda a, b, one: (a, b, one, one, None, torch.ones(2)), "scale_result has the shape"),
     (lambda a, b, one: (a.float(), b, one, one), "one 8-bit float"),

@@ -1,0 +1,119 @@
+#include "matmul/quantize.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "templates/plan/quantize_layout.hpp"
+#include "tilewise/epilogue.hpp"
+#include "tilewise/error.hpp"
+#include "tilewise/strided_array.hpp"
+#include "vocabulary/problem.hpp"
+#include "vocabulary/rounding.hpp"
+
+namespace tilewise {
+namespace {
+
+static_assert(QuantizeLayout::kSteps == kScaledSteps);
+
+[[noreturn]] void reject(const std::string& message) {
+  throw Error(ErrorKind::invalid_argument, message);
+}
+
+/// A matrix of a quantization, as stored.
+struct StoredRows {
+  const char* name;
+  const void* data;
+  std::int64_t rows, columns, ld;
+  DType type;
+
+  StridedArray elements() const {
+    StridedArray made;
+    made.data = data;
+    made.element_bytes = bytes_of(type);
+    made.add(rows, ld);
+    made.add(columns, 1);
+    return made;
+  }
+};
+
+void check_rows(const StoredRows& x) {
+  if (x.ld < x.columns)
+    reject("the leading dimension of " + std::string(x.name) + " is " + std::to_string(x.ld) +
+           ", shorter than a row of " + std::to_string(x.columns) + " elements");
+  if (!x.data) reject(std::string(x.name) + " is a null pointer, but it would be touched");
+  const std::int64_t off = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(x.data) %
+                                                     static_cast<std::uintptr_t>(bytes_of(x.type)));
+  if (off != 0)
+    reject("the address of " + std::string(x.name) + " is not a multiple of its " +
+           std::to_string(bytes_of(x.type)) + "-byte elements: it is off by " +
+           std::to_string(off));
+  std::int64_t bytes = 0;
+  if (__builtin_mul_overflow(x.rows, x.ld, &bytes) ||
+      __builtin_mul_overflow(bytes, std::int64_t{bytes_of(x.type)}, &bytes))
+    reject("the extent of " + std::string(x.name) +
+           " passes the address space: " + std::to_string(x.rows) +
+           " rows with a leading dimension of " + std::to_string(x.ld) + " elements");
+}
+
+StoredRows matrix_rows(const Quantization& q) {
+  return {"the matrix", q.matrix, q.rows, q.columns, q.ld, q.from};
+}
+StoredRows numbers_rows(const Quantization& q) {
+  return {"numbers", q.numbers, q.rows, q.columns, q.ld_numbers, q.to};
+}
+StoredRows scales_rows(const Quantization& q) {
+  const std::int64_t blocks = ceil_div(q.columns, kScaledSteps);
+  return {"scales",    q.scales,  q.k_first ? blocks : q.rows, q.k_first ? q.rows : blocks,
+          q.ld_scales, DType::f32};
+}
+
+}  // namespace
+
+void check_quantization(const Quantization& q) {
+  if (q.from != DType::f32 && q.from != DType::f16 && q.from != DType::bf16)
+    reject("a matrix of " + std::string(to_string(q.from)) +
+           " is not quantized; allowed are f32, f16 and bf16");
+  if (!is_fp8(q.to))
+    reject("numbers of " + std::string(to_string(q.to)) +
+           " have no scales of 128 steps; allowed are "
+           "e4m3 and e5m2");
+  if (q.rows < 0 || q.columns < 0)
+    reject("sizes must not be negative, not " + std::to_string(q.rows) + " x " +
+           std::to_string(q.columns));
+  if (q.rows == 0 || q.columns == 0) return;
+  const StoredRows all[] = {matrix_rows(q), numbers_rows(q), scales_rows(q)};
+  for (const StoredRows& one : all) check_rows(one);
+  for (int i = 0; i < 3; ++i)
+    for (int j = std::max(1, i + 1); j < 3; ++j)
+      if (share_elements(all[i].elements(), all[j].elements()))
+        reject(std::string(all[j].name) + " may share memory with " + all[i].name);
+}
+
+QuantizeLaunch quantize_launch(const Quantization& q) {
+  using Block = QuantizeLayout;
+  const auto aligned = [](const void* data, std::int64_t ld, DType type) {
+    constexpr std::int64_t each = Block::kSteps / 32;  // elements of a lane
+    return ld % each == 0 && reinterpret_cast<std::uintptr_t>(data) %
+                                     static_cast<std::uintptr_t>(each * bytes_of(type)) ==
+                                 0;
+  };
+  const bool vector = aligned(q.matrix, q.ld, q.from) && aligned(q.numbers, q.ld_numbers, q.to);
+  QuantizeLaunch made{
+      {"quantize.cu", "quantize", {}},
+      {},
+      {q.matrix, q.ld, q.numbers, q.ld_numbers, q.scales, q.k_first ? 1 : q.ld_scales,
+       q.k_first ? q.ld_scales : 1, q.rows, q.columns}};
+  made.kernel.defines = {{"ELEMENT", static_cast<int>(q.from)},
+                         {"RESULT", static_cast<int>(q.to)},
+                         {"VECTOR", vector ? 1 : 0}};
+  const std::int64_t of_row =
+      ceil_div(ceil_div(q.columns, std::int64_t{Block::kSteps}), std::int64_t{Block::kTogether});
+  constexpr std::int64_t most = 1 << 30;  // blocks; each goes on with further rows
+  const std::int64_t of_warps =
+      ceil_div(std::min(most, q.rows) * of_row, std::int64_t{Block::kWarps});
+  made.shape.grid.x = static_cast<std::uint32_t>(std::min(most, of_warps));
+  made.shape.block.x = 32 * Block::kWarps;
+  return made;
+}
+
+}  // namespace tilewise
