@@ -30,7 +30,9 @@ KERNEL(Layout::kWarps * 32, 1) quantize(ARGUMENTS QuantizeArgs args) {
   const Int64 across = (blocks + Layout::kTogether - 1) / Layout::kTogether;
   for (Int64 nth = Int64(blockIdx.x) * Layout::kWarps + warp_number(); nth < args.rows * across;
        nth += Int64(gridDim.x) * Layout::kWarps) {
-    const Int64 row = nth / across, first_block = nth % across * Layout::kTogether;
+    // Divisions of 64 bits take as long as the copies.
+    const Int64 row = nth >> 32 == 0 && across >> 32 == 0 ? Int64(unsigned(nth) / unsigned(across)) : nth / across;
+    const Int64 first_block = (nth - row * across) * Layout::kTogether;
     const Number<ELEMENT>::Stored* from = args.from + row * args.ld_from;
     float values[Layout::kTogether][kEach];
     UNROLL_ALL

@@ -80,49 +80,65 @@ DEVICE unsigned pair_of_number(float number) {
 // The numbers of TYPE in a word, the first in its lowest bits. They are PAIRS pairs. pair() returns pair `nth` as TO (TYPE_F16
 // or TYPE_BF16); pair_apart() numbers nth and nth + APART, or where APART is 1 the same. A NaN becomes some number, and sets
 // bits of `not_a_number`, which is never cleared.
-template <int TYPE, int TO>
+//
+// ZEROS: numbers less a zero point from -128 to 127. taken: taken_of(zero point), else NOTHING.
+template <int TYPE, int TO, bool ZEROS>
 struct Narrow;
 
-// The number's bits beside the exponent of 2^7 (bf16) or 2^10 (f16), with the sign bit flipped: 128 or 1024, + 8, + the
-// number.
-template <int TO>
-struct Narrow<TYPE_I4, TO> {
-  static constexpr int PAIRS = 4, APART = 4;
-  static DEVICE_MEMBER unsigned pair(unsigned word, int nth, unsigned& not_a_number) {
-    const unsigned byte = choose_bytes(word, 0, 0x4440u + unsigned(nth));  //@ narrow-nibbles
-    const unsigned both = byte * 0x1001;  // its second number from bit 16 on
-    return pair_apart(both, 0, not_a_number);
+// The number's bits beside an exponent, with the sign bit flipped: a power of two, + 8, + the number. That power is the least
+// one whose units the type has, 2^10 (f16) or 2^7 (bf16). With zero points the sum of bf16 must not pass 256: 2^4, for which
+// the number lies three bits higher.
+template <int TO, bool ZEROS>
+struct Narrow<TYPE_I4, TO, ZEROS> {
+  static constexpr int PAIRS = 4, APART = 4, HIGHER = ZEROS && TO == TYPE_BF16 ? 3 : 0;
+  static constexpr unsigned FLIPPED = TO == TYPE_F16 ? 0x64086408 : (HIGHER ? 0x41c041c0 : 0x43084308), NOTHING = FLIPPED;
+  static DEVICE_MEMBER unsigned taken_of(float zero) {
+    return pair_of_number<TO>((TO == TYPE_F16 ? 1032.0f : (HIGHER ? 24.0f : 136.0f)) + zero);  //@ narrow-taken
   }
-  static DEVICE_MEMBER unsigned pair_apart(unsigned word, int nth, unsigned&) {
-    constexpr unsigned BASE = TO == TYPE_BF16 ? 0x43084308 : 0x64086408;
-    return Pairs<TO>::subtract(masked_flipped(word >> 4 * nth, 0x000f000f, BASE), BASE);  //@ narrow-four-bits
+  static DEVICE_MEMBER unsigned pair(unsigned word, int nth, unsigned&, unsigned taken) {
+    const unsigned byte = choose_bytes(word, 0, 0x4440u + unsigned(nth));  //@ narrow-nibbles
+    return number_of(byte * (0x1001u << HIGHER), taken);  // its second number from bit 16 + HIGHER on
+  }
+  static DEVICE_MEMBER unsigned pair_apart(unsigned word, int nth, unsigned&, unsigned taken) {
+    return number_of(4 * nth < HIGHER ? word << HIGHER : word >> (4 * nth - HIGHER), taken);
+  }
+
+ private:
+  static DEVICE_MEMBER unsigned number_of(unsigned word, unsigned taken) {
+    return Pairs<TO>::subtract(masked_flipped(word, 0x000f000fu << HIGHER, FLIPPED), taken);  //@ narrow-four-bits
   }
 };
-template <>
-struct Narrow<TYPE_I8, TYPE_F16> {
+template <bool ZEROS>
+struct Narrow<TYPE_I8, TYPE_F16, ZEROS> {
   static constexpr int PAIRS = 2, APART = 1;
-  static DEVICE_MEMBER unsigned pair_apart(unsigned word, int nth, unsigned& not_a_number) { return pair(word, nth, not_a_number); }
-  static DEVICE_MEMBER unsigned pair(unsigned word, int nth, unsigned&) {
+  static constexpr unsigned NOTHING = 0x64806480;  // 1152: 2^10 and 128
+  static DEVICE_MEMBER unsigned taken_of(float zero) { return pair_of_number<TYPE_F16>(1152.0f + zero); }
+  static DEVICE_MEMBER unsigned pair_apart(unsigned word, int nth, unsigned& nan, unsigned taken) { return pair(word, nth, nan, taken); }
+  static DEVICE_MEMBER unsigned pair(unsigned word, int nth, unsigned&, unsigned taken) {
     const unsigned flipped = word ^ 0x80808080;  // 128 + the number
-    return Pairs<TYPE_F16>::subtract(choose_bytes(flipped, 0x64646464, nth == 1 ? 0x4342 : 0x4140), 0x64806480);
+    return Pairs<TYPE_F16>::subtract(choose_bytes(flipped, 0x64646464, nth == 1 ? 0x4342 : 0x4140), taken);
   }
 };
 // bf16 has 8 bits: 128 + the number's low seven fit, and are 128 or, of negative numbers, 256 too large.
-template <>
-struct Narrow<TYPE_I8, TYPE_BF16> {
+template <bool ZEROS>
+struct Narrow<TYPE_I8, TYPE_BF16, ZEROS> {
   static constexpr int PAIRS = 2, APART = 1;
-  static DEVICE_MEMBER unsigned pair_apart(unsigned word, int nth, unsigned& not_a_number) { return pair(word, nth, not_a_number); }
-  static DEVICE_MEMBER unsigned pair(unsigned word, int nth, unsigned&) {
+  static constexpr unsigned NOTHING = 0;
+  static DEVICE_MEMBER unsigned taken_of(float zero) { return pair_of_number<TYPE_BF16>(zero); }
+  static DEVICE_MEMBER unsigned pair_apart(unsigned word, int nth, unsigned& nan, unsigned taken) { return pair(word, nth, nan, taken); }
+  static DEVICE_MEMBER unsigned pair(unsigned word, int nth, unsigned&, [[maybe_unused]] unsigned taken) {
     const unsigned both = choose_bytes(word, 0x43434343, nth == 1 ? 0x4342 : 0x4140);
-    return Pairs<TYPE_BF16>::subtract(both & 0xff7fff7f, both & 0xff80ff80);  //@ narrow-sign
+    const unsigned number = Pairs<TYPE_BF16>::subtract(both & 0xff7fff7f, both & 0xff80ff80);  //@ narrow-sign
+    return ZEROS ? Pairs<TYPE_BF16>::subtract(number, taken) : number;
   }
 };
 // The bits of e4m3 as those of a number of the wider type, which is too small by a power of two.
 template <int TO>
-struct Narrow<TYPE_E4M3, TO> {
+struct Narrow<TYPE_E4M3, TO, false> {
   static constexpr int PAIRS = 2, APART = 1;
-  static DEVICE_MEMBER unsigned pair_apart(unsigned word, int nth, unsigned& not_a_number) { return pair(word, nth, not_a_number); }
-  static DEVICE_MEMBER unsigned pair(unsigned word, int nth, unsigned& not_a_number) {
+  static constexpr unsigned NOTHING = 0;
+  static DEVICE_MEMBER unsigned pair_apart(unsigned word, int nth, unsigned& nan, unsigned taken) { return pair(word, nth, nan, taken); }
+  static DEVICE_MEMBER unsigned pair(unsigned word, int nth, unsigned& not_a_number, unsigned) {
     constexpr int SHIFT = TO == TYPE_BF16 ? 4 : 1;
     constexpr unsigned MAGNITUDE = 0x7f007f00u >> SHIFT, POWER = TO == TYPE_BF16 ? 0x7b807b80 : 0x5c005c00;  // 2^120, 2^8
     not_a_number |= ((word & 0x7f7f7f7f) + 0x01010101) & 0x80808080;  //@ narrow-nan

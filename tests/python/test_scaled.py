@@ -131,12 +131,12 @@ def test_one_row_and_one_block(device):
 
 
 def quantized_by_definition(x, kind):
-    """Numbers as float32, and scales."""
-    m, k = x.shape
+    """Numbers as float32, and scales. On the CPU: on a GPU PyTorch multiplies by reciprocals where it divides by numbers."""
+    device, x, (m, k) = x.device, x.cpu(), x.shape
     blocks = torch.nn.functional.pad(x.float(), (0, -k % 128)).reshape(m, (k + 127) // 128, 128)
     of_blocks = (blocks.abs().nan_to_num(nan=0, posinf=torch.inf).amax(2) / torch.finfo(kind).max).clamp(min=2.0 ** -126)
     quotients = (blocks / of_blocks[:, :, None]).reshape(m, blocks.shape[1] * 128)[:, :k]
-    return quotients.clamp(-torch.finfo(kind).max, torch.finfo(kind).max).to(kind).float(), of_blocks
+    return quotients.clamp(-torch.finfo(kind).max, torch.finfo(kind).max).to(kind).float().to(device), of_blocks.to(device)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])

@@ -23,20 +23,20 @@ struct LanePlaces {
   }
 };
 
-// What is subtracted from a lane's numbers of B, of each of its columns: a pair of the same.
+// What is subtracted from a lane's numbers of B, of each of its columns.
 #if ZERO_POINTS
 struct ZeroPairs {
   unsigned of[BLOCKS][2];
   // of_column: of the lane's first column.
   DEVICE_MEMBER explicit ZeroPairs(const Zero* of_column) {
     UNROLL_ALL
-    for (int i = 0; i < 2 * BLOCKS; ++i) of[i / 2][i % 2] = pair_of_number<ELEMENT>(ZeroOfB::widen(of_column[i * 8]));  //@ narrow-zero-column
+    for (int i = 0; i < 2 * BLOCKS; ++i) of[i / 2][i % 2] = Weights::taken_of(ZeroOfB::widen(of_column[i * 8]));  //@ narrow-zero-column
   }
-  DEVICE_MEMBER unsigned taken(unsigned pair, int block, int half) const { return Pairs<ELEMENT>::subtract(pair, of[block][half]); }  //@ narrow-zero
+  DEVICE_MEMBER unsigned taken(int block, int half) const { return of[block][half]; }
 };
 #else
 struct ZeroPairs {
-  DEVICE_MEMBER unsigned taken(unsigned pair, int, int) const { return pair; }
+  DEVICE_MEMBER unsigned taken(int, int) const { return Weights::NOTHING; }
 };
 #endif
 
@@ -62,7 +62,7 @@ DEVICE void multiply_unit(Sums& sums, const char* a, const char* b, const ZeroPa
       load_vector<4 / Weights::PAIRS>(words, reinterpret_cast<const unsigned*>(b + (i * 16 + half * 8) * kLayout.stride_b()));
       UNROLL_ALL
       for (int p = 0; p < 4; ++p)
-        pairs[i][half][p] = zeros.taken(Weights::pair_apart(words[p / Weights::PAIRS], p % Weights::PAIRS, not_a_number[i][half]), i, half);
+        pairs[i][half][p] = Weights::pair_apart(words[p / Weights::PAIRS], p % Weights::PAIRS, not_a_number[i][half], zeros.taken(i, half));
     }
   }
   UNROLL_ALL

@@ -7,7 +7,7 @@
 
 static_assert(!A_TRANSPOSED && B_TRANSPOSED, "k is contiguous");
 
-typedef Narrow<ELEMENT_B, ELEMENT> Weights;
+typedef Narrow<ELEMENT_B, ELEMENT, ZERO_POINTS != 0> Weights;
 constexpr int kBitsB = 16 / Weights::PAIRS;
 #if SCALES
 constexpr int kBytesOfScale = int(sizeof(ScaleOfB::Stored)), kStepsOfScale = kScaledSteps;

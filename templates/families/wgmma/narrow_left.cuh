@@ -36,7 +36,7 @@ struct NarrowRows {
     }
   }
   // As the words of the instruction, of each of its steps of a unit. zeros: of the lane's two rows.
-  DEVICE_MEMBER void widen(unsigned (&left)[UNIT / 16][4], [[maybe_unused]] const unsigned (&zeros)[2], unsigned (&nans)[2]) const {
+  DEVICE_MEMBER void widen(unsigned (&left)[UNIT / 16][4], const unsigned (&zeros)[2], unsigned (&nans)[2]) const {
     const int pair = int(threadIdx.x) % 4;
     UNROLL_ALL
     for (int half = 0; half < 2; ++half) {
@@ -44,15 +44,12 @@ struct NarrowRows {
       for (int eighth = 0; eighth < UNIT / 8; ++eighth) {
         unsigned& to = left[eighth / 2][eighth % 2 * 2 + half];  //@ wgmma-narrow-word
         if constexpr (Weights::PAIRS == 4) {
-          to = Weights::pair(words[half][eighth], pair, nans[half]);
+          to = Weights::pair(words[half][eighth], pair, nans[half], zeros[half]);
         } else {
           // The lane's two bytes of eight come to the lowest ones.
           const unsigned two = choose_bytes(words[half][2 * eighth], words[half][2 * eighth + 1], 0x10u + 0x22u * unsigned(pair));  //@ wgmma-two-bytes
-          to = Weights::pair(two, 0, nans[half]);
+          to = Weights::pair(two, 0, nans[half], zeros[half]);  //@ wgmma-zero
         }
-#if ZERO_POINTS
-        to = Pairs<ELEMENT>::subtract(to, zeros[half]);  //@ wgmma-zero
-#endif
       }
     }
   }

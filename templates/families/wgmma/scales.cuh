@@ -2,7 +2,7 @@
 #pragma once
 #include "families/wgmma/work_item.cuh"
 
-// What is subtracted from a thread's numbers of B in a tile of k: a pair of the same for each of its rows of the instruction.
+// What is subtracted from a thread's numbers of B in a tile of k, of each of its rows of the instruction.
 struct ZeroPairs {
   unsigned of[kBlocks][2];
 };
@@ -11,7 +11,12 @@ struct ZeroReader {
   DEVICE_MEMBER ZeroReader() {}
   DEVICE_MEMBER ZeroReader(const WgmmaArgs&, const WorkItem&, int) {}
   DEVICE_MEMBER void load() const {}
-  DEVICE_MEMBER void widen(ZeroPairs&, bool) const {}
+  DEVICE_MEMBER void widen([[maybe_unused]] ZeroPairs& zeros, bool) const {
+#if NARROW_LEFT
+    UNROLL_ALL
+    for (int i = 0; i < kBlocks; ++i) zeros.of[i][0] = zeros.of[i][1] = Weights::NOTHING;
+#endif
+  }
 };
 #endif
 
@@ -110,7 +115,7 @@ struct ZeroReader {
     UNROLL_ALL
     for (int i = 0; i < kBlocks; ++i) {
       UNROLL_ALL
-      for (int half = 0; half < 2; ++half) zeros.of[i][half] = pair_of_number<ELEMENT>(ZeroOfB::widen(next[i][half]));  //@ wgmma-zero-pair
+      for (int half = 0; half < 2; ++half) zeros.of[i][half] = Weights::taken_of(ZeroOfB::widen(next[i][half]));  //@ wgmma-zero-pair
     }
     if (more) rows.load(next);  //@ wgmma-next-zeros
   }

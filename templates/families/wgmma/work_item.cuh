@@ -18,7 +18,7 @@ constexpr int kCluster = CLUSTER_M * CLUSTER_N;
 #if NARROW_LEFT
 #include "words/narrow.cuh"
 static_assert(SWAP_AB && B_TRANSPOSED && ELEMENT_PARTS == 1, "the instruction takes only its left operand from registers, along k");
-typedef Narrow<ELEMENT_B, ELEMENT> Weights;
+typedef Narrow<ELEMENT_B, ELEMENT, ZERO_POINTS != 0> Weights;
 constexpr int kBitsB = 16 / Weights::PAIRS;
 #else
 constexpr int kBitsB = 8 * int(sizeof(Element));
