@@ -377,14 +377,16 @@ nb::dict explain(std::int64_t m, std::int64_t n, std::int64_t k, const std::stri
                                           invariant, grouped, distribution, dtype_b)));
 }
 
-/// A problem as tuple of problem_of()'s arguments without m, batch and invariant.
-using Product6 = std::tuple<std::int64_t, std::int64_t, std::string, std::string,
-                            std::optional<std::string>, std::string, std::optional<std::string>>;
+/// A problem as tuple of problem_of()'s arguments without m, batch, invariant and groups.
+using KeyOfOrder =
+    std::tuple<std::int64_t, std::int64_t, std::string, std::string, std::optional<std::string>,
+               std::string, std::optional<std::string>, std::optional<std::string>>;
 
-std::string fingerprint(const std::vector<Product6>& products, nb::handle device) {
+std::string fingerprint(const std::vector<KeyOfOrder>& products, nb::handle device) {
   std::vector<Problem> problems;
-  for (const auto& [n, k, layout, dtype, out, math, epilogue] : products)
-    problems.push_back(problem_of(1, n, k, layout, dtype, out, math, 1, epilogue, true));
+  for (const auto& [n, k, layout, dtype, out, math, epilogue, dtype_b] : products)
+    problems.push_back(
+        problem_of(1, n, k, layout, dtype, out, math, 1, epilogue, true, "none", "even", dtype_b));
   return multipliers().at(device_text(device).value_or("current"))->fingerprint(problems);
 }
 

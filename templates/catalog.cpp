@@ -113,6 +113,8 @@ std::vector<const KernelTemplate*> by_default_rank(const Problem& problem) {
 SumOrder default_order(const Problem& key, const DeviceInfo& device) {
   Problem usual = key;
   usual.m = 4096;  // large products have the most to lose
+  // Narrow weights are not packed: where rows of B are not aligned, only some kernels read them.
+  if (has_narrow_b(usual)) usual.b.alignment = natural_alignment(usual).b;
   for (const KernelTemplate* kernel : by_default_rank(usual)) {
     usual.order = nullptr;
     const auto configuration = default_for(*kernel, usual, device);

@@ -68,12 +68,12 @@ def explain(m, n, k, *, layout="nn", dtype="f32", out=None, math="strict", batch
 def fingerprint(problems, *, device=None):
     """32 hexadecimal digits: a hash of the GPU model and of the orders of sums in which invariant products are served.
 
-    problems: dictionaries with n and k and, if they differ, layout, dtype, out, math and epilogue, as in tune(); m, batch,
+    problems: dictionaries with n and k and, if they differ, layout, dtype, dtype_b, out, math and epilogue, as in tune(); m, batch,
     align, weight and order do not count. Equal digits in two processes (ranks, or a program and its restart) mean that their invariant
     products of these problems have equal bits. Compiles and loads no kernel. Raises Error. Thread-safe.
     """
-    names = ("n", "k", "layout", "dtype", "out", "math", "epilogue")
-    usual = {"layout": "nn", "dtype": "f32", "out": None, "math": "strict", "epilogue": None}
+    names = ("n", "k", "layout", "dtype", "out", "math", "epilogue", "dtype_b")
+    usual = {"layout": "nn", "dtype": "f32", "out": None, "math": "strict", "epilogue": None, "dtype_b": None}
     products = []
     for problem in problems:
         unknown = set(problem) - {*names, "m", "batch", "align", "weight", "order"}

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -20,6 +21,7 @@
 #include "tests/matmul/on_device.hpp"
 #include "tests/support/problems.hpp"
 #include "tilewise/number.hpp"
+#include "vocabulary/epilogue.hpp"
 #include "vocabulary/problem.hpp"
 #include "vocabulary/sum_order.hpp"
 
@@ -31,7 +33,9 @@ struct BitsCase {
   DType operand = DType::f32, c = DType::f32;
   MathMode math = MathMode::strict;
   std::int64_t m = 0, n = 0, k = 0;
-  std::string order = {};  ///< that all configurations have; empty: any
+  std::string order = {};            ///< that all configurations have; empty: any
+  std::optional<DType> narrow = {};  ///< of B, where it differs from that of A: i8 or e4m3
+  std::string epilogue = {};         ///< whose operands are read; none is of rows
 };
 
 struct EqualBitsTest : OnDevice {
@@ -43,12 +47,21 @@ struct EqualBitsTest : OnDevice {
   /// must have equal bits. TILEWISE_FULL=1: four times as many draws.
   void compare_bits(const BitsCase& of, int draws) {
     if (std::getenv("TILEWISE_FULL")) draws *= 4;
-    const Bytes a = operand_a(of), b = random_matrix(of.operand, of.n, of.k),
+    const Bytes a = operand_a(of), b = random_matrix(of.narrow.value_or(of.operand), of.n, of.k),
                 c = random_matrix(of.c, of.m, of.n);
+    std::vector<Operand> operands;
+    if (!of.epilogue.empty()) {
+      const Epilogue epilogue(of.epilogue);
+      for (const EpilogueSlot& slot : epilogue.form()->operands) {
+        const EpilogueShape shape = shape_of(slot, of.m, of.n, of.k);
+        const Bytes numbers = random_matrix(type_of(slot, of.c), shape.rows, shape.columns);
+        operands.push_back({uploaded(numbers.data(), std::ssize(numbers)), shape.columns});
+      }
+    }
     Known known;
     for (const char* name : of.templates)
       for (int i = 0; i < draws; ++i) {
-        ASSERT_NO_FATAL_FAILURE(compare_one(of, find_template(name), {a, b, c}, known));
+        ASSERT_NO_FATAL_FAILURE(compare_one(of, find_template(name), {a, b, c, operands}, known));
       }
     for (const auto& [key, rows] : known)
       if (key.second == 1) pairs_ += rows.configurations * (rows.configurations - 1) / 2;
@@ -67,9 +80,15 @@ struct EqualBitsTest : OnDevice {
     std::int64_t configurations = 0;
   };
   using Known = std::map<std::pair<SumOrder, double>, Rows>;
+  /// Of the epilogue, on the device.
+  struct Operand {
+    DeviceBuffer numbers;
+    std::int64_t ld;
+  };
   /// Row-major, without gaps: A as m x k, B as n x k, C before the product.
   struct Numbers {
     const Bytes &a, &b, &c;
+    const std::vector<Operand>& operands;
   };
   /// A matrix, or a batch of matrices, of a call.
   struct Stored {
@@ -130,12 +149,15 @@ struct EqualBitsTest : OnDevice {
     const std::int64_t most = below(2) == 0 ? of.m : std::min<std::int64_t>(of.m, 8);
     const std::int64_t batch = most > 1 && below(4) == 0 ? 2 : 1;
     const bool tight = below(3) == 0;
-    Problem problem = typed_problem(kLayouts[below(4)], 1 + below(most / batch), of.n, of.k,
-                                    of.operand, of.c, of.math, batch);
-    const int element = bytes_of(of.operand), result = bytes_of(of.c);
+    Problem problem =
+        typed_problem(kLayouts[below(4)], 1 + below(most / batch), of.n, of.k, of.operand,
+                      of.narrow.value_or(of.operand), of.c, of.math, batch);
+    if (!of.epilogue.empty()) set_epilogue(problem, Epilogue(of.epilogue));
+    const int element = bytes_of(of.operand), element_b = bytes_of(problem.b.type),
+              result = bytes_of(of.c);
     const Stored a = stored(numbers.a, problem.m, of.k, batch, element, problem.a.transposed,
                             tight),
-                 b = stored(numbers.b, of.n, of.k, batch, element, !problem.b.transposed, tight,
+                 b = stored(numbers.b, of.n, of.k, batch, element_b, !problem.b.transposed, tight,
                             true),
                  c = stored(numbers.c, problem.m, of.n, batch, result, false, tight);
     const DeviceBuffer on_a = uploaded(a.bytes.data(), std::ssize(a.bytes)),
@@ -143,10 +165,13 @@ struct EqualBitsTest : OnDevice {
                        on_c(*device_, std::ssize(c.bytes));
     Call call;
     call.a = static_cast<std::byte*>(on_a.data()) + a.skipped * element;
-    call.b = static_cast<std::byte*>(on_b.data()) + b.skipped * element;
+    call.b = static_cast<std::byte*>(on_b.data()) + b.skipped * element_b;
     call.c = static_cast<std::byte*>(on_c.data()) + c.skipped * result;
     call.lda = a.ld, call.ldb = b.ld, call.ldc = c.ld;
     call.stride_a = a.stride, call.stride_b = b.stride, call.stride_c = c.stride;
+    std::vector<EpilogueOperand> bound;
+    for (const Operand& one : numbers.operands) bound.push_back({one.numbers.data(), one.ld, 0, 0});
+    call.operands = bound;
     set_alignment(problem, call_alignment(problem, call));
     if (!of.order.empty()) problem.order = interned(parse_sum_order(of.order));
     if (!kernel.supports(problem, device_->info())) return;

@@ -39,6 +39,19 @@ TEST_F(SumOrdersGpu, OfTensorCores) {
   check_if_any("mma", DType::f64, DType::f64, kStrict, 300, 3);
 }
 
+// Weights of fewer bits, and sums of blocks of k that have scales.
+TEST_F(SumOrdersGpu, OfScaledAndNarrowProductsGiveEqualBits) {
+  if (device_->info().target.major != 9) GTEST_SKIP() << "tried on capability 9 only";
+  for (const char* epilogue : {"", "acc(s[k/128,j],z[k/128,j])", "acc(s[j,k/64])+bias[j]"})
+    compare_bits(
+        {{"wgmma"}, DType::bf16, DType::bf16, kStrict, 500, 256, 1024, "", DType::i8, epilogue},
+        12);
+  compare_bits(
+      {{"wgmma"}, DType::e4m3, DType::bf16, kStrict, 500, 256, 1024, "", {}, "acc(b[j/128,k/128])"},
+      12);
+  EXPECT_GE(pairs_, 100);
+}
+
 // Parts of k that blocks share, and that a block adds itself.
 TEST_F(SumOrdersGpu, OfPartsThatAreEqualGiveEqualBits) {
   if (device_->info().target.major != 9) GTEST_SKIP() << "tried on capability 9 only";

@@ -20,6 +20,22 @@ struct SumOrders : test::SumOrderTest {
 
 constexpr MathMode kStrict = MathMode::strict;
 
+TEST_F(SumOrders, OfNarrowWeights) {
+  Problem problem = typed_problem(Layout::nt, 4096, 256, 512, DType::bf16, DType::i4, DType::bf16);
+  const auto order = [&](const char* name) {
+    const auto c = default_for(find_template(name), problem, device_->info());
+    const auto of = sum_order_of({name, *c}, problem, device_->info());
+    return of ? to_string(*of) : "none";
+  };
+  EXPECT_EQ(order("wgmma"), "tensor16");
+  EXPECT_EQ(order("narrow"), "none");  // its steps of k are permuted
+  EXPECT_EQ(order("naive"), "fused");
+  set_epilogue(problem, Epilogue("acc(s[k/256,j])"));
+  EXPECT_EQ(order("wgmma"), "tensor16+promoted128");
+  EXPECT_EQ(order("naive"), "fused+promoted256");
+  problem.order = interned(parse_sum_order("tensor16+promoted64"));
+  EXPECT_EQ(order("wgmma"), "tensor16+promoted64");
+}
 TEST_F(SumOrders, OfNaive) { check("naive", DType::bf16, DType::f32, kStrict, 9, 8, 100, 1); }
 TEST_F(SumOrders, OfTiled) { check("tiled", DType::f64, DType::f64, kStrict, 9, 8, 100, 1); }
 TEST_F(SumOrders, OfSmall) {
@@ -53,6 +69,29 @@ TEST_F(SumOrders, ThatAreEqualGiveEqualBits) {
   compare_bits({{"mma", "naive"}, DType::f64, DType::f64, kStrict, 20, 16, 90}, 3);
   EXPECT_GE(pairs_, 60);
   EXPECT_GE(forms_.size(), 10u);
+}
+// Weights of fewer bits, and sums of blocks of k that have scales.
+TEST_F(SumOrders, OfScaledAndNarrowProducts) {
+  const auto compare = [&](std::vector<const char*> templates, DType narrow, const char* epilogue) {
+    compare_bits({std::move(templates), DType::bf16, DType::bf16, kStrict, 80, 48, 288, "", narrow,
+                  epilogue},
+                 6);
+  };
+  compare({"wgmma"}, DType::i8, "");
+  compare({"wgmma"}, DType::i8, "acc(s[k/128,j],z[k/128,j])");
+  compare({"wgmma", "naive"}, DType::e4m3, "acc(s[j,k/128])+bias[j]");
+  compare_bits({{"wgmma", "naive"},
+                DType::e4m3,
+                DType::f32,
+                kStrict,
+                80,
+                48,
+                288,
+                "",
+                {},
+                "acc(b[j/128,k/128])"},
+               6);
+  EXPECT_GE(pairs_, 40);
 }
 // Parts of k in one row of the reduce step and in several, slices, and lanes that share k.
 TEST_F(SumOrders, OfPartsAndSlices) {

@@ -46,6 +46,8 @@ def test_the_order_is_explained_and_has_a_fingerprint(database):
     assert len(digits) == 32 and int(digits, 16) >= 0
     assert tilewise.fingerprint([*reversed(problems), dict(problems[0], m=5)], device="host") == digits
     assert tilewise.fingerprint(problems[:1], device="host") != digits
+    narrow = {"n": 48, "k": 64, "layout": "nt", "dtype": "bf16", "dtype_b": "i4", "epilogue": "acc(s[k/32,j])"}
+    assert tilewise.fingerprint([narrow], device="host") != tilewise.fingerprint([dict(narrow, dtype_b="i8")], device="host")
     row = {**problems[0], "m": 1, "order": "fused", "epilogue": ""}  # as in a row of tune()
     assert tilewise.fingerprint([row], device="host") == tilewise.fingerprint(problems[:1], device="host")
     with pytest.raises(tilewise.InvalidArgument, match="has n and k"):

@@ -219,6 +219,17 @@ def test_layers_with_zero_points_are_one_operator_and_have_a_state():
     assert torch.equal(other(x), model(x))
 
 
+@pytest.mark.parametrize("arguments", [("i4", 32), ("i4", 32, True), ("i8", None), ("i8", 64), ("e4m3", None)])
+def test_rows_do_not_depend_on_the_batch(device, arguments):
+    layer = QuantizedLinear(layer_of(256, 32, torch.bfloat16, device), *arguments)
+    x = torch.randn(70, 256, device=device).bfloat16()
+    with tilewise.torch.batch_invariant():
+        whole = layer(x)
+        for row in (0, 5, 69):
+            assert torch.equal(layer(x[row:row + 1])[0], whole[row])
+        assert torch.equal(layer(x[3:40]), whole[3:40])
+
+
 def test_refusals_of_other_files():
     numbers, zeros, scales, _ = layer_of_integers(128, 16, 32)
     packed, packed_zeros = words_of(numbers.T).T, words_of(zeros)

@@ -96,6 +96,8 @@ TEST(DefaultOrder, IsServedToEveryNumberOfRows) {
               problem.m = m, problem.batch = batch;
               if (!aligned)
                 set_alignment(problem, {bytes_of(kind.a), bytes_of(kind.b), bytes_of(kind.c)});
+              // Narrow weights are not packed.
+              if (kind.a != kind.b) problem.b.alignment = natural_alignment(key).b;
               problem.order = interned(order);
               const auto kernels = by_default_rank(problem);
               EXPECT_TRUE(std::any_of(kernels.begin(), kernels.end(),

@@ -68,8 +68,10 @@ KernelTemplate naive_template() {
   t.scales = true;
   t.sum_order = [](const Problem& problem, const Configuration&,
                    const DeviceInfo&) -> std::optional<SumOrder> {
-    if (has_scales(problem)) return std::nullopt;
-    return chain_of(problem);
+    SumOrder order = chain_of(problem);
+    if (const EpilogueSlot* scales = scales_of(problem))
+      order.promoted = static_cast<int>(scales->steps);
+    return order;
   };
   t.plan = plan;
   t.tile_levels = [](const Problem&, const Configuration& c) {
