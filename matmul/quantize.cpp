@@ -98,11 +98,19 @@ QuantizeLaunch quantize_launch(const Quantization& q) {
                                  0;
   };
   const bool vector = aligned(q.matrix, q.ld, q.from) && aligned(q.numbers, q.ld_numbers, q.to);
-  QuantizeLaunch made{
-      {"quantize.cu", "quantize", {}},
-      {},
-      {q.matrix, q.ld, q.numbers, q.ld_numbers, q.scales, q.k_first ? 1 : q.ld_scales,
-       q.k_first ? q.ld_scales : 1, q.rows, q.columns}};
+  const std::size_t from = q.from == DType::f32 ? 0 : (q.from == DType::f16 ? 1 : 2);
+  QuantizeLaunch made;
+  made.kernel = {"quantize.cu", "quantize", {}};
+  made.number = (from * 2 + (q.to == DType::e4m3 ? 0 : 1)) * 2 + (vector ? 1 : 0);
+  made.arguments = {q.matrix,
+                    q.ld,
+                    q.numbers,
+                    q.ld_numbers,
+                    q.scales,
+                    q.k_first ? 1 : q.ld_scales,
+                    q.k_first ? q.ld_scales : 1,
+                    q.rows,
+                    q.columns};
   made.kernel.defines = {{"ELEMENT", static_cast<int>(q.from)},
                          {"RESULT", static_cast<int>(q.to)},
                          {"VECTOR", vector ? 1 : 0}};

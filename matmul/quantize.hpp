@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 
 #include "device/device.hpp"
@@ -10,9 +11,14 @@ namespace tilewise {
 /// Checks a quantization. Throws Error(invalid_argument) with the value and what is allowed.
 void check_quantization(const Quantization& asked);
 
-/// Its launch. `arguments`: QuantizeArgs of templates/plan/quantize.cu.
+/// Kernels: by the type of the matrix, that of the numbers, and the width of copies.
+inline constexpr std::size_t kQuantizeKernels = 12;
+
+/// Its launch. `number`: of the kernel, below kQuantizeKernels. `arguments`: QuantizeArgs of
+/// templates/plan/quantize.cu.
 struct QuantizeLaunch {
   KernelSpec kernel;
+  std::size_t number = 0;
   LaunchShape shape;
   struct Arguments {
     const void* from;

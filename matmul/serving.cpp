@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "matmul/packed_contents.hpp"
-#include "matmul/quantize.hpp"
 #include "templates/kernel_template.hpp"
 #include "tilewise/error.hpp"
 #include "vocabulary/plan.hpp"
@@ -317,16 +316,17 @@ void Serving::pack(const Problem& problem, const Call& call, PackedOperand::Cont
 
 void Serving::quantize(const Quantization& asked) {
   const QuantizeLaunch launch = quantize_launch(asked);
-  const LoadedKernel* kernel = nullptr;
-  {
-    const std::lock_guard making(make_mutex_);
-    kernel = kernels_.loaded(launch.kernel, {});
-    if (!kernel && device_->capturing(asked.stream))
+  std::atomic<const LoadedKernel*>& kept = quantizing_.at(launch.number);
+  const LoadedKernel* kernel = kept.load(std::memory_order_acquire);
+  if (!kernel) {
+    if (device_->capturing(asked.stream))
       throw Error(ErrorKind::invalid_argument,
                   "the first quantization of " + std::string(to_string(asked.from)) + " to " +
                       std::string(to_string(asked.to)) +
                       " cannot be captured, since its kernel is not loaded yet: quantize once "
                       "before the capture begins");
+    const std::lock_guard making(make_mutex_);
+    kernel = kernels_.loaded(launch.kernel, {});
     if (!kernel) {
       constexpr double kSeconds = 1;  // to compile
       const KernelTable::Loading loading = kernels_.load(launch.kernel, {}, "", kSeconds);
@@ -335,6 +335,7 @@ void Serving::quantize(const Quantization& asked) {
                                              compiler_remedy(device_->info()));
       kernel = loading.kernel;
     }
+    kept.store(kernel, std::memory_order_release);
   }
   device_->launch(*kernel, launch.shape, &launch.arguments, asked.stream);
 }

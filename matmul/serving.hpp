@@ -1,4 +1,6 @@
 #pragma once
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -14,13 +16,13 @@
 #include "matmul/kept_orders.hpp"
 #include "matmul/kernel_table.hpp"
 #include "matmul/missed.hpp"
+#include "matmul/quantize.hpp"
 #include "matmul/request.hpp"
 #include "matmul/searches_on_miss.hpp"
 #include "matmul/serving_parts.hpp"
 #include "matmul/stored_winners.hpp"
 #include "matmul/stores.hpp"
 #include "matmul/warnings.hpp"
-#include "tilewise/quantization.hpp"
 
 namespace tilewise {
 
@@ -109,6 +111,8 @@ class Serving {
   const std::uint64_t id_;
 
   ExecutableCache executables_{kCachedExecutables};
+  /// Loaded kernels of quantizations, by quantize_number(); set once.
+  std::array<std::atomic<const LoadedKernel*>, kQuantizeKernels> quantizing_{};
   std::mutex make_mutex_;  ///< locked while an executable is made; guards the next two
   /// The resolutions that keep_choice() keeps. Problems with one candidate share a resolution.
   std::unordered_map<Problem, std::shared_ptr<const Resolution>> kept_;

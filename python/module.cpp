@@ -485,7 +485,8 @@ acc(a[i,k/128]) multiply them.
 
 x (m, k): of float32, float16 or bfloat16. numbers (m, k), of float8_e4m3fn or float8_e5m2, and scales (m, k / 128), rounded up, of
 float32, are written. A scale is the largest magnitude of its block over the type's largest number, at least 2^-126; a number is the
-element over the scale, rounded to nearest. NaN counts in no magnitude and stays NaN. Rows are contiguous; of scales the columns may
+element over the scale, rounded to nearest. NaN counts in no magnitude and stays NaN; an infinite element makes its scale infinite.
+The arrays share no memory. The kernel is compiled at the first call: before a capture, call it once. Rows are contiguous; of scales the columns may
 be instead. Other arguments, errors and thread-safety are those of matmul().)";
 
 constexpr const char* kPackDoc =

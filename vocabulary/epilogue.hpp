@@ -14,9 +14,8 @@ namespace tilewise {
 
 /// A function or an operator of the arithmetic.
 enum class EpilogueOp : std::uint8_t {
-  /// `acc`: alpha op(A) op(B) + beta C. Its arguments are operands that scale the products, and
-  /// zero
-  /// points of B.
+  /// `acc`: alpha op(A) op(B) + beta C. Its arguments are operands of the products: scales, and
+  /// zero points of B.
   sum_of_products,
   number,
   operand,

@@ -397,7 +397,11 @@ typedef struct tilewise_quantization {
         0, NULL                                                                                   \
   }
 
-/* Enqueues a quantization. */
+/* Enqueues a quantization. A scale is the largest magnitude of its block over the largest number of
+ * `to`, at least 2^-126. NaN counts in no magnitude and stays NaN; an infinite element makes its
+ * scale infinite. The three matrices share no memory. TILEWISE_INVALID_ARGUMENT for other types and
+ * sizes, and for the first quantization of these types inside a capture;
+ * TILEWISE_COMPILER_ERROR without a compiler. */
 TILEWISE_API tilewise_status tilewise_quantize(tilewise_matmul* matmul,
                                                const tilewise_quantization* quantization);
 

@@ -12,8 +12,10 @@ namespace tilewise {
 /// The rows of a matrix as 8-bit floats with a scale for each 128 neighbours of a row, as
 /// `acc(a[i,k/128])` multiplies them (Epilogue). A scale is the largest magnitude of its block over
 /// the largest number of `to`, at least 2^-126; an element is its number times the scale, rounded
-/// to nearest. NaN counts in no magnitude and stays NaN; infinite elements make their block NaN and
-/// zeros. Sizes are in elements; all pointers are device memory.
+/// to nearest. NaN counts in no magnitude and stays NaN. An infinite element makes its scale
+/// infinite, and itself NaN; the finite ones of its block become 0. Sizes are in elements. All
+/// pointers are device memory, and no two of the three matrices may share any. Kernels are compiled
+/// when they are first needed: before a capture, quantize once.
 struct Quantization {
   DType from = DType::bf16;  ///< f32, f16 or bf16
   DType to = DType::e4m3;    ///< e4m3 or e5m2

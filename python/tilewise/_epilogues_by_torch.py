@@ -40,6 +40,8 @@ def computed(acc: Tensor, result_type: torch.dtype, epilogue: str, named: dict[s
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
             if node.func.id == "sum":
                 return value_of(node.args[0]).expand(acc.shape).sum(0)
+            if node.func.id == "acc":
+                raise ValueError(f'epilogue "{epilogue}": PyTorch has no scales of blocks of k; on_cpu("host") has')
             if node.func.id in _FUNCTIONS:
                 return _FUNCTIONS[node.func.id](*map(value_of, node.args))
         if isinstance(node, ast.Name) and node.id in known:

@@ -129,7 +129,8 @@ class QuantizedLinear(torch.nn.Module):
     over the largest number of the type, rounded to the layer's type; weights are rounded to nearest. zero_points (of "i4"): a
     group's 16 numbers go from its least weight to its largest. Buffers: weight (bytes; of i4 two in a byte, the first in the low
     bits), scales, zeros (in the numbers of the weight: a weight is (number - zero) scale), order (of the inputs), bias.
-    torch.compile keeps the product as one operator. batch_invariant() holds for it. from_gptq() and from_awq() make layers of other libraries' weights.
+    torch.compile keeps the product as one operator. batch_invariant() holds for it. from_gptq() and from_awq() make layers of other
+    libraries' weights.
     """
 
     def __init__(self, linear: torch.nn.Linear, weight: str = "i4", group: Optional[int] = None, zero_points: bool = False):

@@ -43,7 +43,7 @@ KERNEL(Layout::kWarps * 32, 1) quantize(ARGUMENTS QuantizeArgs args) {
       load_part(stored, from + (left > 0 ? first : 0), 0, left < kEach ? int(left) : kEach);
 #else
       UNROLL_ALL
-      for (int e = 0; e < kEach; ++e) stored[e] = e * apart < left ? from[first + e * apart] : Number<ELEMENT>::Stored(0);  //@ quantize-edge
+      for (int e = 0; e < kEach; ++e) stored[e] = e * apart < left ? from[first + e * apart] : Number<ELEMENT>::Stored(0);
 #endif
       UNROLL_ALL
       for (int e = 0; e < kEach; ++e) values[b][e] = Number<ELEMENT>::widen(stored[e]);
@@ -60,12 +60,12 @@ KERNEL(Layout::kWarps * 32, 1) quantize(ARGUMENTS QuantizeArgs args) {
       }
       UNROLL_ALL
       for (int by = 16; by > 0; by /= 2) {
-        const float other = shuffle_xor(most, by);  //@ quantize-lanes
+        const float other = shuffle_xor(most, by);
         if (other > most) most = other;
       }
       const float quotient = most / kLargest, least = float_of(0x00800000);
       const float scale = quotient > least ? quotient : least;
-      if (lane == 0) args.scales[row * args.per_row + block * args.per_block] = scale;  //@ quantize-scale
+      if (lane == 0) args.scales[row * args.per_row + block * args.per_block] = scale;
       Number<RESULT>::Stored numbers[kEach];
       UNROLL_ALL
       for (int e = 0; e < kEach; ++e) numbers[e] = Number<RESULT>::narrow(values[b][e] / scale);

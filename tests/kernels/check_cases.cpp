@@ -282,8 +282,9 @@ static std::optional<Problem> with_scales(const Case& one, const DeviceInfo& dev
   Problem problem = one.typical;
   const bool narrow = problem.a.type != problem.b.type;
   if (!(is_fp8(problem.a.type) || narrow) || problem.order || nth % 2 == 0) return std::nullopt;
-  const auto in_turn = [&](const auto& texts) { return texts[nth / 2 % std::size(texts)]; };
-  const bool zeros = narrow && is_integer(problem.b.type) && nth % 4 == 1;
+  const bool integers = narrow && is_integer(problem.b.type), zeros = integers && nth % 4 == 1;
+  const std::size_t turn = integers ? nth / 4 : nth / 2;
+  const auto in_turn = [&](const auto& texts) { return texts[turn % std::size(texts)]; };
   set_epilogue(problem, Epilogue(zeros    ? in_turn(kOfIntegers)
                                  : narrow ? in_turn(kOfNarrow)
                                           : in_turn(kTexts)));

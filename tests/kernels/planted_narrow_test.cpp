@@ -56,6 +56,9 @@ const Subject kWgmmaZeros = {
     "WgmmaZeros", TILEWISE_CHECK_PLAIN, by_wgmma(R"("TILE_K":64,"SPLIT_K":1,"PROMOTE":1)"),
     "--types f16xi4 f16 strict --layout nt --epilogue 'acc(s[j,k/128],z[k/128,j])'"};
 
+const Subject kWgmmaBf16Zeros = {
+    "WgmmaBf16Zeros", TILEWISE_CHECK_PLAIN, by_wgmma(R"("TILE_K":128,"SPLIT_K":2,"PROMOTE":1)"),
+    "--types bf16xi4 bf16 strict --layout nt --epilogue 'acc(s[j,k/128],z[j,k/128])'"};
 const Subject kWgmmaByteZeros = {
     "WgmmaByteZeros", TILEWISE_CHECK_PLAIN, by_wgmma(R"("TILE_K":64,"SPLIT_K":1,"PROMOTE":1)"),
     "--types bf16xi8 bf16 strict --layout nt --epilogue 'acc(s[j,k/128],z[k/128,j])'"};
@@ -68,7 +71,7 @@ TEST_P(UnchangedNarrow, HasNothingThatIsFound) {
 INSTANTIATE_TEST_SUITE_P(Plain, UnchangedNarrow,
                          testing::Values(kInt4, kInt8, kE4m3, kBatch, kScales, kNaive, kWgmma,
                                          kWgmmaOfBytes, kWgmmaScales, kZeros, kNaiveZeros,
-                                         kWgmmaZeros, kWgmmaByteZeros),
+                                         kWgmmaZeros, kWgmmaBf16Zeros, kWgmmaByteZeros),
                          name_of);
 const Subject kThreads = {"Threads", TILEWISE_CHECK_TSAN, kTwoWarps,
                           "--types bf16xi8 bf16 strict --layout nt"};
@@ -172,7 +175,10 @@ TEST(PlantedNarrow, ZeroPointsOfOtherColumnsBlocksAndSigns) {
   expect_found(kZeros, changed("narrow-taken"_marker, "+ zero", "- zero"), kWrong);
   expect_found(kNaiveZeros, changed("naive-zero"_marker, "column, block", "column, 0"), kWrong);
   expect_found(kWgmmaZeros, changed("wgmma-zero-pair"_marker, "[half])", "[0])"), kWrong);
-  expect_found(kWgmmaZeros, changed("narrow-taken"_marker, "+ zero", "- zero"), kWrong);
+  for (const Subject& subject : {kWgmmaZeros, kWgmmaBf16Zeros})
+    expect_found(subject, changed("narrow-taken"_marker, "+ zero", "- zero"), kWrong);
+  expect_found(kWgmmaBf16Zeros,
+               changed("narrow-taken"_marker, "+ zero", "+ (zero > 120 ? 120 : zero)"), kWrong);
   expect_found(kWgmmaByteZeros, changed("wgmma-zero"_marker, "zeros[half]", "zeros[0]"), kWrong);
   expect_found(kWgmmaZeros, removed("wgmma-next-zeros"_marker), kWrong);
 }

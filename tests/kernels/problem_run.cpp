@@ -131,6 +131,17 @@ void Operands::fill(Matrix& m, std::uint64_t seed) const {
       m.set(i / m.rows, i % m.rows, c, static_cast<int>(generator() % 7) - 3);
 }
 
+/// Any numbers that the type holds, its ends more often.
+void Operands::fill_zero_points(Matrix& m, std::uint64_t seed) const {
+  std::mt19937_64 generator(seed);
+  for (std::int64_t i = 0; i < m.matrices * m.rows; ++i)
+    for (std::int64_t c = 0; c < m.columns; ++c) {
+      const int any = static_cast<int>(generator() % 256) - 128;
+      const int ends[] = {-128, 127, any, any};
+      m.set(i / m.rows, i % m.rows, c, ends[generator() % 4]);
+    }
+}
+
 /// Numbers of 1 to 4 with 12 fraction bits.
 void Operands::make_fractions(Matrix& m, std::uint64_t seed) const {
   std::mt19937_64 generator(seed);
@@ -317,7 +328,10 @@ void Operands::add_operands(std::uint64_t seed) {
         read && round_.same_b ? 1 : (is_of_rows(slot.over) ? matrices_c(problem_) : problem_.batch);
     Matrix& made = operands_.emplace_back(
         make(type, shape.rows, shape.columns, alignment, read ? kNaNs : kCanary, matrices));
-    if (read) fill(made, seed + operands_.size());
+    if (read && slot.over == EpilogueOver::zero_points)
+      fill_zero_points(made, seed + operands_.size());
+    else if (read)
+      fill(made, seed + operands_.size());
   }
 }
 

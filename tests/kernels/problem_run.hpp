@@ -106,6 +106,7 @@ class Operands {
   Matrix make(DType type, std::int64_t rows, std::int64_t columns, int alignment, std::byte between,
               std::int64_t matrices) const;
   void fill(Matrix& matrix, std::uint64_t seed) const;
+  void fill_zero_points(Matrix& matrix, std::uint64_t seed) const;
   void make_fractions(Matrix& matrix, std::uint64_t seed) const;
   void make_steep(Matrix& matrix, bool k_is_row) const;
   void make_special(Matrix& matrix, std::uint64_t seed) const;

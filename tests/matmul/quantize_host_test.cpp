@@ -147,6 +147,42 @@ TEST_F(QuantizeOnTheCpu, WhatNoMatrixHasIsRefused) {
               HasSubstr("passes the address space"));
 }
 
+TEST_F(QuantizeOnTheCpu, IsCapturedOnceItsKernelIsLoaded) {
+  Matmul matmul(options);
+  const std::vector<float> x = {2, -896, 0, 5};
+  std::vector<unsigned char> numbers(4, 0xff);
+  float scale = -1;
+  const Stream stream = device->create_stream();
+  const Quantization asked{.from = DType::f32,
+                           .rows = 1,
+                           .columns = 4,
+                           .matrix = x.data(),
+                           .ld = 4,
+                           .numbers = numbers.data(),
+                           .ld_numbers = 4,
+                           .scales = &scale,
+                           .ld_scales = 1,
+                           .stream = stream};
+  const auto quantize = [&] { matmul.quantize(asked); };
+  try {
+    device->capture(stream, quantize);
+    ADD_FAILURE() << "captured without its kernel";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::invalid_argument);
+    EXPECT_THAT(error.what(), HasSubstr("quantize once before the capture"));
+  }
+  quantize();
+  device->synchronize(stream);
+  const auto graph = device->capture(stream, quantize);
+  scale = -1;
+  graph->launch(stream);
+  device->synchronize(stream);
+  EXPECT_EQ(scale, 2);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    EXPECT_EQ(to_double(DType::e4m3, &numbers[i]), double{x[i]} / 2);
+  device->destroy_stream(stream);
+}
+
 TEST_F(QuantizeOnTheCpu, IsServedInC) {
   tilewise_options given = TILEWISE_OPTIONS_INIT;
   const std::string database = options.database;

@@ -151,6 +151,7 @@ def test_quantize(device, dtype, kind, by):
         if m > 1 and k > 1:
             x[0, :128] = 0
             x[1, 1] = torch.nan
+            x[m - 1, k - 1] = torch.inf
         numbers_of_x, of_blocks = tilewise.torch.quantize(x, kind)
         assert numbers_of_x.dtype == kind and of_blocks.shape == (m, (k + 127) // 128) and of_blocks.dtype == torch.float32
         wanted = quantized_by_definition(x, kind)
@@ -194,6 +195,10 @@ def test_activations_are_quantized_first(device, by, way):
         right = right.repeat_interleave(128, 1)[:, :144]
     exact = left.double() @ (b.double() * right)
     assert torch.allclose(scaled_mm(x, b, None, of_b, out_dtype=torch.float32).double(), exact, rtol=1e-4, atol=1e-4)
+    y = scaled_mm(x, b, None, of_b)
+    assert y.dtype == torch.bfloat16 and torch.allclose(y.double(), exact, rtol=2 ** -7, atol=1e-2)
+    with pytest.raises(ValueError, match="mat_b is of torch.float32"):
+        scaled_mm(x, b.float(), None, of_b)
 
 
 @pytest.mark.parametrize("arguments, words", [
