@@ -5,6 +5,7 @@
 #include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 
@@ -200,6 +201,7 @@ Portfolio read_portfolio(const std::string& text) {
     if (json.at("format") != kPortfolioFormat || json.at("version") != kPortfolioVersion)
       throw Error(ErrorKind::invalid_argument, "it is no portfolio of version 1");
     Portfolio portfolio;
+    portfolio.made_by = json.value("made_by", "");
     for (const Json& record : json.at("records"))
       portfolio.records.push_back(record_from(record, json.at("gpu").get<std::string>()));
     if (json.contains("corrections"))
@@ -211,12 +213,12 @@ Portfolio read_portfolio(const std::string& text) {
   }
 }
 
-std::string portfolio_text(const Portfolio& portfolio, const std::string& made_by) {
+std::string portfolio_text(const Portfolio& portfolio) {
   const std::vector<Record>& records = portfolio.records;
   Json json = {{"format", kPortfolioFormat},
                {"version", kPortfolioVersion},
                {"gpu", records.empty() ? "" : records.front().gpu},
-               {"made_by", made_by}};
+               {"made_by", portfolio.made_by}};
   std::string text = json.dump(1);
   text.resize(text.rfind('\n'));  // without the last bracket
   text += ",\n \"records\": [";
@@ -237,6 +239,34 @@ std::string portfolio_text(const Portfolio& portfolio, const std::string& made_b
   for (const auto& [kind, bytes] : portfolio.corrections) corrections[kind] = to_base64(bytes);
   if (!corrections.empty()) text += std::string(kThenCorrections) + corrections.dump(1);
   return text + "\n}\n";
+}
+
+std::size_t fill_from(Portfolio& portfolio, Portfolio older, std::size_t most) {
+  std::vector<Record>& records = portfolio.records;
+  if (!records.empty() && !older.records.empty() &&
+      records.front().gpu != older.records.front().gpu)
+    throw Error(ErrorKind::invalid_argument, "a portfolio is of one GPU, not of " +
+                                                 records.front().gpu + " and " +
+                                                 older.records.front().gpu);
+  std::map<std::pair<std::string, Layout>, std::set<Candidate>> configurations;
+  std::set<Problem> problems;
+  const auto of = [&](const Record& record) -> std::set<Candidate>& {
+    return configurations[{kind_text(record.problem), layout_of(record.problem)}];
+  };
+  for (const Record& record : records) {
+    of(record).insert(record.candidate);
+    problems.insert(record.problem);
+  }
+  std::vector<Record> added;
+  for (auto record = older.records.rbegin(); record != older.records.rend(); ++record) {
+    std::set<Candidate>& known = of(*record);
+    if (known.size() >= most || problems.contains(record->problem)) continue;
+    if (known.insert(record->candidate).second) added.push_back(std::move(*record));
+  }
+  const std::size_t count = added.size();
+  std::move(added.rbegin(), added.rend(), std::back_inserter(records));
+  portfolio.corrections.merge(older.corrections);
+  return count;
 }
 
 }  // namespace tilewise

@@ -47,12 +47,18 @@ struct Portfolio {
   std::vector<Record> records;  ///< records of one GPU
   /// Corrections::to_bytes() for each kind_text().
   std::map<std::string, std::vector<std::uint8_t>> corrections;
+  std::string made_by;  ///< for readers: the commands that made it
 };
 /// Reads the text of a portfolio. Throws Error(invalid_argument).
 Portfolio read_portfolio(const std::string& text);
 /// Writes a portfolio as text: the problem, the candidate and the time of each record, and the
-/// corrections. `made_by` is a note for readers on how the portfolio was made. Throws
-/// Error(invalid_argument) for records of several GPUs.
-std::string portfolio_text(const Portfolio& portfolio, const std::string& made_by);
+/// corrections. Throws Error(invalid_argument) for records of several GPUs.
+std::string portfolio_text(const Portfolio& portfolio);
+/// Adds to a portfolio the records of an older one of the same GPU: of each kind of products and
+/// layout, those whose problem and configuration are not in it yet, while it has fewer than `most`
+/// configurations. The last ones, which were added last, come first. Also adds the corrections of
+/// kinds without any. Returns the number of added records. Throws Error(invalid_argument) for
+/// portfolios of different GPUs.
+std::size_t fill_from(Portfolio& portfolio, Portfolio older, std::size_t most);
 
 }  // namespace tilewise

@@ -22,6 +22,8 @@ struct ExportCommand {
   std::string gpu;
   std::string database;
   bool portfolio = false;
+  std::string made_by, older;  // of a portfolio
+  std::size_t configurations = 64;
   std::string form = "tilewise";  // or t4, kernel-tuner
   std::string kernel_template;
   ProblemOptions problems;
@@ -74,11 +76,32 @@ void setup_export(CLI::App& app, ExportCommand& options) {
   app.add_flag("--portfolio", options.portfolio,
                "Only the problems, configurations and times of what serves one GPU, in the form in "
                "which Tilewise ships them (portfolios/)");
+  CLI::Option* portfolio = app.get_option("--portfolio");
+  app.add_option("--made-by", options.made_by,
+                 "With --portfolio: a note for readers, the commands that made it")
+      ->type_name("TEXT")
+      ->needs(portfolio);
+  CLI::Option* older =
+      app.add_option("--fill-from", options.older,
+                     "With --portfolio: an older portfolio of the GPU. Where the new one has fewer "
+                     "configurations of a kind of products and layout, those of the older one are "
+                     "added")
+          ->type_name("FILE")
+          ->needs(portfolio);
+  app.add_option("--configurations", options.configurations,
+                 "With --fill-from: the configurations of a kind and layout up to which it adds")
+      ->type_name("N")
+      ->transform(whole_number(1, 1000))
+      ->needs(older)
+      ->capture_default_str();
   add_form_options(app, options.form, options.kernel_template, options.problems,
                    "{tilewise,t4,kernel-tuner}");
   add_database_option(app, options.database);
-  app.footer(examples({"autotune export winners.json", "autotune export --gpu H200 h200.json",
-                       "autotune export | ssh other autotune import -"}));
+  app.footer(
+      examples({"autotune export winners.json", "autotune export --gpu H200 h200.json",
+                "autotune export --portfolio --gpu H200 --fill-from portfolios/nvidia-h200.json "
+                "new.json",
+                "autotune export | ssh other autotune import -"}));
 }
 
 struct Exported {
@@ -87,9 +110,19 @@ struct Exported {
   std::vector<StoredImage> images = {};  ///< of a database, with --images
 };
 
+/// The portfolio of a file, whose name is in an error.
+Portfolio older_portfolio(const std::string& file) {
+  try {
+    return read_portfolio(contents_of(file));
+  } catch (const Error& error) {
+    throw Error(error.kind(), "--fill-from: " + file + ": " + error.what());
+  }
+}
+
 /// The records that serve on a GPU: winners measured there, general records, and the corrections of
 /// their kinds.
-std::string portfolio_of(const Database& database, const std::string& gpu) {
+std::string portfolio_of(const Database& database, const std::string& gpu,
+                         const ExportCommand& options) {
   Portfolio portfolio;
   std::vector<Record>& records = portfolio.records;
   for (Winner& winner : database.winners(gpu))
@@ -111,9 +144,19 @@ std::string portfolio_of(const Database& database, const std::string& gpu) {
       newest = record.environment.date;
       driver = record.environment.driver;
     }
-  return portfolio_text(portfolio, "autotune " + std::string(version_text()) +
-                                       " export --portfolio, measured until " +
-                                       newest.substr(0, 10) + " with driver " + driver);
+  portfolio.made_by = !options.made_by.empty()
+                          ? options.made_by
+                          : "autotune " + std::string(version_text()) +
+                                " export --portfolio, measured until " + newest.substr(0, 10) +
+                                " with driver " + driver;
+  if (!options.older.empty()) {
+    Portfolio older = older_portfolio(options.older);
+    const std::string older_by = older.made_by;
+    const std::size_t added = fill_from(portfolio, std::move(older), options.configurations);
+    portfolio.made_by += "; " + std::to_string(added) + (added == 1 ? " record" : " records") +
+                         " of an older portfolio: " + older_by;
+  }
+  return portfolio_text(portfolio);
 }
 
 Exported exported(const ExportCommand& options) {
@@ -141,7 +184,7 @@ Exported exported(const ExportCommand& options) {
     throw Error(ErrorKind::invalid_argument,
                 "--gpu: '" + options.gpu + "' names several stored GPUs: '" + gpus[0] + "', '" +
                     gpus[1] + "'; an export takes one, or all of them without --gpu");
-  if (options.portfolio) return {portfolio_of(database, gpus.front())};
+  if (options.portfolio) return {portfolio_of(database, gpus.front(), options)};
   return of_gpu(gpus.front());
 }
 

@@ -1,8 +1,10 @@
 // query, db, export and import on databases made by hand: no GPU, no driver, no compiler.
 #include <gmock/gmock.h>
 
+#include "db/database.hpp"
 #include "templates/kernel_template.hpp"
 #include "tests/cli/program.hpp"
+#include "tests/cli/report_samples.hpp"
 #include "vocabulary/device_info.hpp"
 #include "vocabulary/record.hpp"
 
@@ -284,6 +286,42 @@ TEST_F(CliDatabase, ExportCanBeOfOneGpuAndIntoAFile) {
   const std::string before = read(file("rtx.json"));
   EXPECT_EQ(run({"export", file("rtx.json"), "--gpu", "absent"}).status, 2);
   EXPECT_EQ(read(file("rtx.json")), before) << "a failed export touched the file";
+}
+
+TEST_F(CliDatabase, APortfolioIsFilledFromAnOlderOne) {
+  {
+    tilewise::Database made = tilewise::Database::open(database());
+    fill_samples(made, {.candidates = 20});
+  }
+  const auto portfolio = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"export", "--portfolio", "--gpu", "H200"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Result result = run(arguments);
+    EXPECT_EQ(result.status, 0) << result.err;
+    return Json::parse(result.out);
+  };
+  const Json alone = portfolio({});
+  EXPECT_EQ(alone.at("records").size(), 1U);
+  EXPECT_THAT(alone.at("made_by").get<std::string>(), HasSubstr("export --portfolio"));
+
+  Json older = alone;
+  older["made_by"] = "an older command";
+  older["records"].push_back(older["records"][0]);
+  older["records"].back()["problem"]["m"] = 77;
+  older["records"].push_back(older["records"].back());
+  older["records"].back()["problem"]["dtype"] = "f64";
+  write(file("older.json"), older.dump());
+  const Json filled =
+      portfolio({"--made-by", "a command", "--fill-from", file("older.json").string()});
+  EXPECT_EQ(filled.at("records").size(), 2U) << "one has the configuration of the new one";
+  EXPECT_EQ(filled.at("made_by"), "a command; 1 record of an older portfolio: an older command");
+
+  write(file("older.json"), "{}");
+  const Result none =
+      run({"export", "--portfolio", "--gpu", "H200", "--fill-from", file("older.json").string()});
+  EXPECT_EQ(none.status, 2);
+  EXPECT_THAT(none.err, AllOf(HasSubstr("--fill-from"), HasSubstr("older.json")));
+  EXPECT_EQ(run({"export", "--made-by", "a command"}).status, 2) << "it is of a portfolio";
 }
 
 TEST_F(CliDatabase, ABadImportTakesNothing) {

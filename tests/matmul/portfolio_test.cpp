@@ -16,6 +16,7 @@ namespace {
 
 using resolver_parts::problem_of;
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
@@ -249,22 +250,61 @@ TEST(Portfolio, ItsTextIsReadBack) {
   const std::vector<Record> records = portfolio_for(h200());
   const std::map<std::string, std::vector<std::uint8_t>> corrections{{"bf16", {1, 2, 255}},
                                                                      {"f32 by tf32", {}}};
-  const Portfolio again = read_portfolio(portfolio_text({records, corrections}, "a test"));
+  const Portfolio again = read_portfolio(portfolio_text({records, corrections, "a test"}));
   EXPECT_EQ(again.records, records);
   EXPECT_EQ(again.corrections, corrections);
-  EXPECT_THAT(read_portfolio(portfolio_text({}, "")).records, IsEmpty());
+  EXPECT_EQ(again.made_by, "a test");
+  EXPECT_THAT(read_portfolio(portfolio_text({})).records, IsEmpty());
 }
 
 TEST(Portfolio, TextThatIsNoneIsRefused) {
   std::vector<Record> two = portfolio_for(h200());
   two.resize(2);
-  std::string other_version = portfolio_text({two, {}}, "");
+  std::string other_version = portfolio_text({two, {}, ""});
   other_version.replace(other_version.find("\"version\": 1"), 12, "\"version\": 9");
   for (const std::string& text : {std::string(), std::string("{}"), std::string("[1]"),
-                                  other_version, portfolio_text({two, {}}, "").substr(0, 300)})
+                                  other_version, portfolio_text({two, {}, ""}).substr(0, 300)})
     EXPECT_THROW(read_portfolio(text), Error) << text.substr(0, 40);
   two[1].gpu = "another|9.0|1";
-  EXPECT_THROW(portfolio_text({two, {}}, ""), Error);
+  EXPECT_THROW(portfolio_text({two, {}, ""}), Error);
+}
+
+Record portfolio_record(const Problem& problem, int tile_m) {
+  Record record;
+  record.problem = problem;
+  record.candidate = {"simt",
+                      find_template("simt").default_configuration(problem_of(64, 64, 64), h200())};
+  record.candidate.configuration.set("TILE_M", tile_m);
+  record.gpu = gpu_key(h200());
+  return record;
+}
+
+TEST(Portfolio, AnOlderOneFillsWhatTheNewOneLacks) {
+  const auto bf16 = [](Layout layout, std::int64_t m) {
+    return typed_problem(layout, m, 1024, 1024, DType::bf16, DType::bf16);
+  };
+  const Problem f16 = typed_problem(Layout::nt, 1024, 1024, 1024, DType::f16, DType::f16);
+  const Record own = portfolio_record(bf16(Layout::nt, 1024), 64);
+  const Record same_problem = portfolio_record(bf16(Layout::nt, 1024), 128);
+  const Record same_configuration = portfolio_record(bf16(Layout::nt, 2048), 64);
+  const Record other = portfolio_record(bf16(Layout::nt, 2048), 128);
+  const Record last = portfolio_record(bf16(Layout::nt, 512), 192);
+  const Record of_layout = portfolio_record(bf16(Layout::nn, 1024), 64);
+  const Record of_kind = portfolio_record(f16, 64);
+  Portfolio portfolio{{own}, {{"bf16", {1}}}, "new"};
+  const Portfolio older{{other, same_problem, same_configuration, last, of_layout, of_kind},
+                        {{"bf16", {2}}, {"f16", {3}}},
+                        "old"};
+  EXPECT_EQ(fill_from(portfolio, older, 2), 3U);
+  EXPECT_THAT(portfolio.records, ElementsAre(own, last, of_layout, of_kind));
+  EXPECT_EQ(portfolio.corrections,
+            (std::map<std::string, std::vector<std::uint8_t>>{{"bf16", {1}}, {"f16", {3}}}));
+  EXPECT_EQ(portfolio.made_by, "new");
+  EXPECT_EQ(fill_from(portfolio, older, 2), 0U) << "all are there";
+
+  Portfolio another{{own}, {}, ""};
+  another.records.front().gpu = "another|9.0|1";
+  EXPECT_THROW(fill_from(another, older, 2), Error);
 }
 
 class PortfolioMatmul : public MatmulTest {};
