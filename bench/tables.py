@@ -8,6 +8,7 @@ of bench/picture.py is old.
     types NAME,NAME,..             one row a type, over the runs of these names
     speeds NAME,NAME,..            the same in fewer columns
     targets NAME,NAME,..           the targets of bench/targets.json next to the results of these runs
+    untuned NAME,NAME,..           one row for the sizes of one layout, n and k of runs of bench/untuned --problems
 """
 import fnmatch
 import hashlib
@@ -425,9 +426,43 @@ def accuracy_table(name):
     return "\n".join(rows)
 
 
+def untuned_groups(section):
+    """The problems of each kind, layout, n and k, in their order."""
+    groups = {}
+    for row in section["problems"]:
+        p = row["problem"]
+        groups.setdefault((section["kind"], p["layout"], p["n"], p["k"]), []).append(row)
+    return groups
+
+
+def untuned_table(names):
+    """bench/untuned --problems: what serves without a search of its own, beside cuBLAS."""
+    rows = ["| type | layout, n, k | m | products | geometric mean | least | below 0.95 | in the portfolio |", "|---|---|---|---|---|---|---|---|"]
+    notes = []
+    for name in names.split(","):
+        run = load(name)
+        for section in run["result"]["kinds"]:
+            for (kind, layout, n, k), group in untuned_groups(section).items():
+                compared = [(row["served_of_cublas"], row["problem"]["m"]) for row in group if row.get("served_of_cublas")]
+                ratios = [ratio for ratio, _ in compared]
+                slow = ", ".join(f"{m}: {ratio:.2f}" for ratio, m in sorted(compared) if ratio < 0.95)
+                own = ", ".join(str(row["problem"]["m"]) for row in group if row["in_portfolio"])
+                sizes = [row["problem"]["m"] for row in group]
+                rows.append(f"| {kind} | {layout}, {n}, {k} | {min(sizes)} to {max(sizes)} | {len(compared)} | {times(geometric_mean(ratios))} "
+                            f"| {times(min(ratios, default=None))} | {slow or '-'} | {own or '-'} |")
+                notes += [f"Failed: {size_of(row['problem'])} {kind}: {row['error']}." for row in group if "error" in row]
+                silent = [size_of(row["problem"]) for row in group if "error" not in row and not row.get("served_of_cublas")]
+                notes += [f"Without cuBLAS: {', '.join(silent)} {kind}."] if silent else []
+        missing = [f"{section['asked'] - len(section['problems'])} of {section['asked']} products of {section['kind']}"
+                   for section in run["result"]["kinds"] if section.get("asked", 0) > len(section["problems"])]
+        notes += [f"Interrupted: {', '.join(missing) or 'the last products of the list'} not measured."] if run.get("status") == 130 else []
+        notes.append(f"{provenance(run)}, cold, {run['seconds']:.0f} s.")
+    return "\n".join(rows + ["", *notes])
+
+
 TABLES = {"emulated": emulated_table, "accuracy": accuracy_table, "emulated_f32": emulated_f32_table, "part": part_table, "python": python_table, "drop_in": drop_in_table, "tune": tune_table, "serve": serve_table, "compare": compare_table, "ladder": ladder_table,
           "types": types_table, "speeds": speeds_table, "targets": targets_table, "pack": pack_table,
-          "threads": threads_table, "streams": streams_table}
+          "threads": threads_table, "streams": streams_table, "untuned": untuned_table}
 
 
 def table(kind, names):

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "tilewise/error.hpp"
+#include "tuner/size_range.hpp"
 #include "vocabulary/csv.hpp"
 #include "vocabulary/decimal.hpp"
 #include "vocabulary/problem.hpp"
+#include "vocabulary/problem_text.hpp"
 
 namespace tilewise::bench {
 namespace {
@@ -48,6 +51,79 @@ Problem parse_row(const std::vector<std::string>& fields, const std::string& hea
   problem.k = parse_extent(fields[3]);
   if (wanted > 4) problem.batch = parse_extent(fields[4]);
   return aligned(problem);
+}
+
+constexpr const char* kProductColumns = "layout, m, n, k, dtype, math, weight, source";
+
+using NamedFields = std::map<std::string, std::string>;
+
+NamedFields named_fields(const CsvRow& heading, const CsvRow& row) {
+  if (row.fields.size() != heading.fields.size())
+    throw Error(ErrorKind::invalid_argument, "it has " + std::to_string(row.fields.size()) +
+                                                 " fields; the heading has " +
+                                                 std::to_string(heading.fields.size()));
+  NamedFields named;
+  for (std::size_t i = 0; i < row.fields.size(); ++i) named[heading.fields[i]] = row.fields[i];
+  return named;
+}
+
+std::vector<std::int64_t> numbers_of(const NamedFields& row, const std::string& column) {
+  const auto found = row.find(column);
+  const Extents extents = Extents::parse(found == row.end() ? "" : found->second);
+  if (!extents.fixed())
+    throw Error(ErrorKind::invalid_argument,
+                column + ": '" + found->second + "' is an interval; give numbers, as in \"1,64\"");
+  return extents.numbers();
+}
+
+/// The name of the kind: the type, except where the mode has a name of its own.
+const ProductKind& kind_of(const NamedFields& row) {
+  const auto of = [&](const char* column, const std::string& otherwise) {
+    const auto found = row.find(column);
+    return found == row.end() || found->second.empty() ? otherwise : found->second;
+  };
+  const std::string math = of("math", "strict"), type = of("dtype", "f32");
+  const ProductKind& kind = parse_kind(math == "strict" ? type : math);
+  if (math != "strict" && type != to_string(kind.a))
+    throw Error(ErrorKind::invalid_argument,
+                "math: " + math + " is of " + std::string(to_string(kind.a)) + ", not of " + type);
+  return kind;
+}
+
+void add_products(std::vector<Problem>& problems, const NamedFields& row) {
+  const ProductKind& kind = kind_of(row);
+  const auto layouts = row.find("layout");
+  for (const std::string& layout : split(layouts == row.end() ? "nn" : layouts->second, ','))
+    for (const std::int64_t n : numbers_of(row, "n"))
+      for (const std::int64_t k : numbers_of(row, "k"))
+        for (const std::int64_t m : numbers_of(row, "m")) {
+          Problem problem;
+          set_types(problem, kind);
+          set_layout(problem, parse_layout(layout));
+          problem.m = m, problem.n = n, problem.k = k;
+          problems.push_back(aligned(problem));
+        }
+}
+
+void check_heading(const CsvRow& heading) {
+  const std::vector<std::string> allowed = {"layout", "m",    "n",      "k",
+                                            "dtype",  "math", "weight", "source"};
+  for (const std::string& field : heading.fields)
+    if (std::find(allowed.begin(), allowed.end(), field) == allowed.end())
+      throw Error(ErrorKind::invalid_argument,
+                  "'" + field + "' is no column; the columns are " + kProductColumns);
+}
+
+/// What `read` makes of a file, whose name is in its errors.
+template <class Read>
+std::vector<Problem> read_file(const std::string& path, Read read) {
+  std::ifstream file(path);
+  if (!file) throw Error(ErrorKind::io, "cannot read the shapes file " + path);
+  try {
+    return read(file);
+  } catch (const Error& error) {
+    throw Error(error.kind(), path + ": " + error.what());
+  }
 }
 
 /// The parts of an item "nt:8x4096x4096*64" of a list or filter; a missing part is empty.
@@ -108,13 +184,28 @@ std::vector<Problem> read_shapes(std::istream& csv) {
 }
 
 std::vector<Problem> read_shapes_file(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw Error(ErrorKind::io, "cannot read the shapes file " + path);
-  try {
-    return read_shapes(file);
-  } catch (const Error& error) {
-    throw Error(error.kind(), path + ": " + error.what());
-  }
+  return read_file(path, read_shapes);
+}
+
+std::vector<Problem> read_products(std::istream& csv) {
+  std::ostringstream text;
+  text << csv.rdbuf();
+  std::vector<Problem> problems;
+  const std::vector<CsvRow> rows = csv_rows(text.str(), CsvComments::hash);
+  for (const CsvRow& row : rows) try {
+      if (&row == &rows.front())
+        check_heading(row);
+      else
+        add_products(problems, named_fields(rows.front(), row));
+    } catch (const Error& error) {
+      throw Error(error.kind(), "line " + std::to_string(row.line) + ": " + error.what());
+    }
+  if (problems.empty()) throw Error(ErrorKind::invalid_argument, "there is no product in it");
+  return problems;
+}
+
+std::vector<Problem> read_products_file(const std::string& path) {
+  return read_file(path, read_products);
 }
 
 std::vector<Problem> parse_shapes(const std::string& list) {

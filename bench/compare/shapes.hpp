@@ -18,6 +18,15 @@ std::vector<Problem> read_shapes(std::istream& csv);
 /// The same for a file. Throws Error(io) if it cannot be read.
 std::vector<Problem> read_shapes_file(const std::string& path);
 
+/// Reads products of several kinds from a CSV with a heading of column names: m, n, k and layout
+/// (lists in quotes: "1,2,4"), dtype, and optionally math, weight and source, which are not read
+/// except math. It is the list of `autotune cover --problems`, with numbers only. Every combination
+/// of a row is one problem, tightly packed; m varies fastest. Throws Error(invalid_argument) with
+/// the line and what is allowed.
+std::vector<Problem> read_products(std::istream& csv);
+/// The same for a file. Throws Error(io) if it cannot be read.
+std::vector<Problem> read_products_file(const std::string& path);
+
 /// Problems of a list such as "4096,nt:8x4096x4096,nn:32*64": each item is a layout (default nn), a
 /// size and a batch. Throws Error(invalid_argument) with the item.
 std::vector<Problem> parse_shapes(const std::string& list);

@@ -10,6 +10,7 @@
 #include "bench/compare/report.hpp"
 #include "bench/compare/shapes.hpp"
 #include "tilewise/error.hpp"
+#include "vocabulary/problem_text.hpp"
 
 namespace tilewise::bench::bench_report_test {
 namespace {
@@ -45,6 +46,44 @@ TEST(Shapes, AreReadInOrderWithTheAlignmentOfPackedRows) {
   EXPECT_THAT(texts(read), ElementsAre("nn 128x256x512", "nt 1x4096x4095"));
   EXPECT_EQ(alignment_of(read[0]), (Alignment{16, 16, 16}));
   EXPECT_EQ(alignment_of(read[1]), (Alignment{4, 4, 16}));
+}
+
+std::vector<Problem> products(const std::string& lines) {
+  std::istringstream csv(lines);
+  return read_products(csv);
+}
+
+TEST(Products, ARowIsEveryCombinationOfItsLists) {
+  const auto read = products(
+      "# a "
+      "remark\nlayout,m,n,k,dtype,math,weight,source\n\"nn,nt\",\"1,33\",64,\"32,48\",bf16,,2,x\n"
+      "tn,5,6,7,f32,tf32,,\n");
+  EXPECT_THAT(texts(read),
+              ElementsAre("nn 1x64x32", "nn 33x64x32", "nn 1x64x48", "nn 33x64x48", "nt 1x64x32",
+                          "nt 33x64x32", "nt 1x64x48", "nt 33x64x48", "tn 5x6x7"));
+  EXPECT_EQ(kind_name(read.front()), "bf16");
+  EXPECT_EQ(kind_name(read.back()), "tf32");
+  EXPECT_EQ(alignment_of(read.front()), (Alignment{16, 16, 16}));
+  EXPECT_EQ(alignment_of(read.back()), (Alignment{4, 8, 8}));
+}
+
+TEST(Products, ABadRowIsNamedWithWhatIsAllowed) {
+  const auto error = [](const std::string& lines) { return error_of([&] { products(lines); }); };
+  EXPECT_THAT(error("layout,m,n,k,align\n"), testing::AllOf(HasSubstr("line 1"), HasSubstr("align"),
+                                                            HasSubstr("layout, m, n, k")));
+  EXPECT_THAT(error("m,n,k\n1..64,64,64\n"),
+              testing::AllOf(HasSubstr("line 2"), HasSubstr("interval")));
+  EXPECT_THAT(error("m,n,k\n64,64\n"), HasSubstr("2 fields"));
+  EXPECT_THAT(error("m,n\n64,64\n"), HasSubstr("line 2"));
+  EXPECT_THAT(error("m,n,k,dtype,math\n1,2,3,bf16,tf32\n"), HasSubstr("math"));
+  EXPECT_THAT(error("m,n,k\n"), HasSubstr("no product"));
+}
+
+TEST(Products, TheListOfTheRepositoryIsRead) {
+  const auto read =
+      read_products_file(std::string(TILEWISE_SOURCE_DIR) + "/bench/shapes/untuned.csv");
+  EXPECT_GE(read.size(), 70U);
+  EXPECT_THAT(error_of([] { read_products_file("/nowhere.csv"); }), HasSubstr("/nowhere.csv"));
 }
 
 TEST(Shapes, ABadLineIsNamedWithWhatIsAllowed) {

@@ -126,6 +126,26 @@ class Tables(unittest.TestCase):
             self.row(table, "tuned, f32x3", "80.00 | - | -")
             self.row(table, "cuBLAS", "40.00", "0.80x (3)", "66.7%", "0.5000", "1.0e-06")
 
+    def test_untuned_sizes_have_a_row_for_each_layout_n_and_k(self):
+        def row(m, ratio, n=64, **more):
+            return {"problem": {"layout": "nt", "m": m, "n": n, "k": 32}, "in_portfolio": m == 8, "served_of_cublas": ratio, **more}
+
+        def run(kinds, **more):
+            self.keep("u", {**run_of(), **more, "result": {"kinds": kinds}})
+            return tables.table("untuned", "u")
+
+        rows = [row(1, 0.5), row(8, 2.0), row(1, 3.0, n=65), row(2, None, n=65), row(4, None, n=66, error="no kernel")]
+        table = run([{"kind": "bf16", "asked": 5, "problems": rows}])
+        self.row(table, "nt, 64, 32", "1 to 8", "2", "1.00x", "0.50x", "1: 0.50", "8")
+        self.row(table, "nt, 65, 32", "1 to 2", "1", "3.00x", "-")
+        self.assertIn("Without cuBLAS: nt 2x65x32 bf16.", table)
+        self.assertIn("Failed: nt 4x66x32 bf16: no kernel.", table)
+        self.assertNotIn("Interrupted", table)
+        table = run([{"kind": "bf16", "asked": 7, "problems": rows}], status=130)
+        self.assertIn("Interrupted: 2 of 7 products of bf16 not measured.", table)
+        table = run([{"kind": "bf16", "problems": rows}], status=130)
+        self.assertIn("Interrupted: the last products of the list not measured.", table)
+
     def test_what_was_not_measured_yet_is_said(self):
         self.assertEqual(tables.table("types", "nowhere"), "bench/results/nowhere.json is not there yet.")
 
