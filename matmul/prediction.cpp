@@ -50,6 +50,23 @@ bool may_set(const KernelTemplate& kernel, const Configuration& changed,
   return true;
 }
 
+/// Whether a candidate packs an operand that its template would not pack for this problem, as where
+/// the rows of another problem were not aligned.
+bool packs_in_vain(const KernelTemplate& kernel, const Configuration& configuration,
+                   const Problem& problem, const DeviceInfo& device) {
+  for (const char* pack : {"PACK_A", "PACK_B"}) {
+    if (const int* packs = configuration.find(pack); !packs || *packs == 0) continue;
+    Configuration without = configuration;
+    without.set(pack, 0);
+    for (const Constraint& constraint : kernel.constraints)
+      if (constraint.for_search_only && constraint.reads == std::vector<std::string>{pack} &&
+          !constraint.holds({problem, configuration, device}) &&
+          constraint.holds({problem, without, device}))
+        return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::uint64_t key_of(const Packing& p) {
@@ -110,6 +127,9 @@ std::optional<Candidate> form_for(const Record& record, const Problem& problem,
   if (!meets_constraints(kernel, problem, candidate.configuration, device)) return {};
   if (kernel.size_specialised &&
       !same_kernels(kernel, candidate.configuration, record.problem, problem, device))
+    return {};
+  if (!same_size(record.problem, problem) &&
+      packs_in_vain(kernel, candidate.configuration, problem, device))
     return {};
   return candidate;
 }

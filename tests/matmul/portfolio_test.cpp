@@ -307,6 +307,22 @@ TEST(Portfolio, AnOlderOneFillsWhatTheNewOneLacks) {
   EXPECT_THROW(fill_from(another, older, 2), Error);
 }
 
+// The portfolio has kernels that pack the operands of odd products, measured as fast for these.
+TEST(Portfolio, AlignedOperandsAreNotPacked) {
+  const Resolver none({}, h200()),
+      portfolio({}, h200(), "", portfolio_for(h200()),
+                [](const Problem&kind) { return portfolio_corrections(kind, h200()); });
+  for (const Layout layout : {Layout::nn, Layout::nt, Layout::tn, Layout::tt})
+    for (const std::int64_t n : {1024, 4096, 8192}) {
+      const Resolution served = resolve_with_portfolio(
+          none, [&] { return &portfolio; },
+          typed_problem(layout, n, n, n, DType::bf16, DType::bf16));
+      ASSERT_EQ(served.candidate.kernel_template, "wgmma");
+      EXPECT_EQ(served.candidate.configuration.at("PACK_A"), 0) << served.why;
+      EXPECT_EQ(served.candidate.configuration.at("PACK_B"), 0) << served.why;
+    }
+}
+
 class PortfolioMatmul : public MatmulTest {};
 
 TEST_F(PortfolioMatmul, IsReadOnceAndOnlyWhereNothingIsStored) {
