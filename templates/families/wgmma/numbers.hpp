@@ -154,7 +154,8 @@ struct Wgmma {
   /// Products of the operands' parts that are summed.
   int products() const { return parts_of_element == 2 ? 3 : 1; }
   /// Of a main loop that scales blocks of k, from ptxas's results for 20 kernels: addresses of each
-  /// block of 64 rows, scales of the tiles in flight, and reads of single columns' scales.
+  /// block of 64 rows, scales of the tiles in flight, and reads of single columns' scales. Of a
+  /// narrow B, from 48 further results: it has scales of rows alone.
   int scale_registers(const Problem& p) const {
     const EpilogueOver by_column = swap ? EpilogueOver::row_blocks : EpilogueOver::column_blocks;
     const auto& operands = p.epilogue->operands;
@@ -163,9 +164,9 @@ struct Wgmma {
     const int at_once = promoted_at_once(promote);
     // Columns that have one scale: an instruction's begin at multiples of its width.
     const int held = swap || columns ? 1 : across() * width() / std::min(width() & -width(), 128);
-    const int of_zeros = zero_points_of(p) ? 4 + 8 * row_blocks() : 0;
-    return 38 + (4 + 2 * at_once) * row_blocks() + (columns ? 12 : 0) + (2 + at_once) * (held - 1) +
-           of_zeros;
+    const int of_zeros = zero_points_of(p) ? 8 * row_blocks() : 0;
+    return (narrow ? 28 : 38) + (4 + 2 * at_once) * row_blocks() + (columns ? 12 : 0) +
+           (2 + at_once) * (held - 1) + of_zeros;
   }
   /// Of a thread's elements of B: those of a unit as they are stored, and of two widened units.
   int narrow_registers() const { return narrow ? row_blocks() * (2 * narrow + 16) + 6 : 0; }
