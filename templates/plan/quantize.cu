@@ -3,8 +3,8 @@
 // A scale is the largest magnitude of its block over the largest number of RESULT, at least f32's smallest normal number. A
 // number is its element over the scale, rounded to nearest. NaN counts in no magnitude, and stays NaN.
 //
-// A warp has kTogether blocks of a row, of which a lane has four elements each: neighbours where VECTOR is 1, else elements 32
-// apart.
+// A warp has kTogether blocks of a row. A lane has four elements of each block. With VECTOR 1 these are neighbours, with 0 they
+// are 32 apart.
 #include "plan/quantize_layout.hpp"
 #include "words/types.cuh"
 #include "words/warp.cuh"

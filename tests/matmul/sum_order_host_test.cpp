@@ -35,6 +35,13 @@ TEST_F(SumOrders, OfNarrowWeights) {
   EXPECT_EQ(order("naive"), "fused+promoted256");
   problem.order = interned(parse_sum_order("tensor16+promoted64"));
   EXPECT_EQ(order("wgmma"), "tensor16+promoted64");
+  // One chain for all of k, of naive: no tile of wgmma is so deep.
+  problem.order = nullptr;
+  set_epilogue(problem, Epilogue("acc(s[k/1073741824,j])"));
+  EXPECT_EQ(order("naive"), "fused+promoted1073741824");
+  problem.order = interned(parse_sum_order("fused+promoted1073741824"));
+  EXPECT_FALSE(default_for(find_template("wgmma"), problem, device_->info()));
+  EXPECT_EQ(order("naive"), "fused+promoted1073741824");
 }
 TEST_F(SumOrders, OfNaive) { check("naive", DType::bf16, DType::f32, kStrict, 9, 8, 100, 1); }
 TEST_F(SumOrders, OfTiled) { check("tiled", DType::f64, DType::f64, kStrict, 9, 8, 100, 1); }

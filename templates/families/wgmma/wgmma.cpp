@@ -229,31 +229,33 @@ Configuration default_of_tile(const DefaultTile& tile, const Problem& problem,
                               const DeviceInfo& device) {
   const int split = default_split(tile, problem, device);
   const EpilogueSlot* scales = scales_of(problem);
-  const std::int64_t promoted = problem.order ? problem.order->promoted : 0;
+  // Of scaled sums, the chain of the problem's order: that of another template may be longer than a
+  // tile.
+  std::int64_t chain = problem.order ? problem.order->promoted : 0;
+  if (scales && chain == 0) chain = scales->steps;
+  const int tile_k = scales ? static_cast<int>(std::min<std::int64_t>(chain, 128))
+                            : 128 / bytes_of(problem.a.type);
   const bool rows = split == 1 && !tile.swap;  // stored by TMA, or as rows at any alignment
   const int written = split > 1 ? bytes_of(problem.accumulator) : bytes_of(problem.c.type);
-  Configuration c{
-      {"TILE_M", tile.m},
-      {"TILE_N", tile.n},
-      {"TILE_K", scales ? static_cast<int>(
-                              promoted > 0 ? promoted : std::min<std::int64_t>(scales->steps, 128))
-                        : 128 / bytes_of(problem.a.type)},
-      {"CONSUMERS", tile.consumers},
-      {"PING_PONG", 0},
-      {"CLUSTER_M", 1},
-      {"CLUSTER_N", 1},
-      {"STAGES", 8},
-      {"SWAP_AB", tile.swap},
-      {"PACK_A", static_cast<int>(wgmma::needed_pack_a(problem))},
-      {"PACK_B", static_cast<int>(wgmma::needed_pack_b(problem))},
-      {"EPILOGUE", rows ? 3 : 1},
-      {"VECTOR_C", rows ? 1 : std::min(8, 16 / written)},
-      {"BLOCKS_PER_SM", 1},
-      {"SPLIT_K", split},
-      {"STREAM_K", 0},
-      {"PROMOTE",
-       adds_parts(tile, problem, device) ? wgmma::kPromotesParts : Wgmma::must_promote(problem)},
-      {"GROUP_M", 8}};
+  Configuration c{{"TILE_M", tile.m},
+                  {"TILE_N", tile.n},
+                  {"TILE_K", tile_k},
+                  {"CONSUMERS", tile.consumers},
+                  {"PING_PONG", 0},
+                  {"CLUSTER_M", 1},
+                  {"CLUSTER_N", 1},
+                  {"STAGES", 8},
+                  {"SWAP_AB", tile.swap},
+                  {"PACK_A", static_cast<int>(wgmma::needed_pack_a(problem))},
+                  {"PACK_B", static_cast<int>(wgmma::needed_pack_b(problem))},
+                  {"EPILOGUE", rows ? 3 : 1},
+                  {"VECTOR_C", rows ? 1 : std::min(8, 16 / written)},
+                  {"BLOCKS_PER_SM", 1},
+                  {"SPLIT_K", split},
+                  {"STREAM_K", 0},
+                  {"PROMOTE", adds_parts(tile, problem, device) ? wgmma::kPromotesParts
+                                                                : Wgmma::must_promote(problem)},
+                  {"GROUP_M", 8}};
   if (rows && Wgmma(problem, c).rows_by_tma(problem)) c.set("EPILOGUE", 2);
   for (int stages = 8;
        Wgmma(problem, c).shared_bytes() > static_cast<std::uint32_t>(device.shared_per_block);)
