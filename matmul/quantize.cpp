@@ -84,7 +84,7 @@ void check_quantization(const Quantization& q) {
   const StoredRows all[] = {matrix_rows(q), numbers_rows(q), scales_rows(q)};
   for (const StoredRows& one : all) check_rows(one);
   for (int i = 0; i < 3; ++i)
-    for (int j = std::max(1, i + 1); j < 3; ++j)
+    for (int j = i + 1; j < 3; ++j)
       if (share_elements(all[i].elements(), all[j].elements()))
         reject(std::string(all[j].name) + " may share memory with " + all[i].name);
 }
@@ -100,7 +100,7 @@ QuantizeLaunch quantize_launch(const Quantization& q) {
   const bool vector = aligned(q.matrix, q.ld, q.from) && aligned(q.numbers, q.ld_numbers, q.to);
   const std::size_t from = q.from == DType::f32 ? 0 : (q.from == DType::f16 ? 1 : 2);
   QuantizeLaunch made;
-  made.kernel = {"quantize.cu", "quantize", {}};
+  made.vector = vector;
   made.number = (from * 2 + (q.to == DType::e4m3 ? 0 : 1)) * 2 + (vector ? 1 : 0);
   made.arguments = {q.matrix,
                     q.ld,
@@ -111,9 +111,6 @@ QuantizeLaunch quantize_launch(const Quantization& q) {
                     q.k_first ? q.ld_scales : 1,
                     q.rows,
                     q.columns};
-  made.kernel.defines = {{"ELEMENT", static_cast<int>(q.from)},
-                         {"RESULT", static_cast<int>(q.to)},
-                         {"VECTOR", vector ? 1 : 0}};
   const std::int64_t of_row =
       ceil_div(ceil_div(q.columns, std::int64_t{Block::kSteps}), std::int64_t{Block::kTogether});
   constexpr std::int64_t most = 1 << 30;  // blocks; each goes on with further rows
@@ -122,6 +119,14 @@ QuantizeLaunch quantize_launch(const Quantization& q) {
   made.shape.grid.x = static_cast<std::uint32_t>(std::min(most, of_warps));
   made.shape.block.x = 32 * Block::kWarps;
   return made;
+}
+
+KernelSpec quantize_kernel(const Quantization& q, const QuantizeLaunch& launch) {
+  return {"quantize.cu",
+          "quantize",
+          {{"ELEMENT", static_cast<int>(q.from)},
+           {"RESULT", static_cast<int>(q.to)},
+           {"VECTOR", launch.vector ? 1 : 0}}};
 }
 
 }  // namespace tilewise

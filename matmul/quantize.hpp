@@ -14,11 +14,11 @@ void check_quantization(const Quantization& asked);
 /// Kernels: by the type of the matrix, that of the numbers, and the width of copies.
 inline constexpr std::size_t kQuantizeKernels = 12;
 
-/// Its launch. `number`: of the kernel, below kQuantizeKernels. `arguments`: QuantizeArgs of
-/// templates/plan/quantize.cu.
+/// Its launch, made without an allocation. `number`: of the kernel, below kQuantizeKernels.
+/// `vector`: whether copies are wide. `arguments`: QuantizeArgs of templates/plan/quantize.cu.
 struct QuantizeLaunch {
-  KernelSpec kernel;
   std::size_t number = 0;
+  bool vector = false;
   LaunchShape shape;
   struct Arguments {
     const void* from;
@@ -32,5 +32,7 @@ struct QuantizeLaunch {
 };
 /// The launch of a checked quantization that has elements.
 QuantizeLaunch quantize_launch(const Quantization& asked);
+/// The kernel of that launch.
+KernelSpec quantize_kernel(const Quantization& asked, const QuantizeLaunch& launch);
 
 }  // namespace tilewise

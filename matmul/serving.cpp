@@ -326,10 +326,11 @@ void Serving::quantize(const Quantization& asked) {
                       " cannot be captured, since its kernel is not loaded yet: quantize once "
                       "before the capture begins");
     const std::lock_guard making(make_mutex_);
-    kernel = kernels_.loaded(launch.kernel, {});
+    const KernelSpec spec = quantize_kernel(asked, launch);
+    kernel = kernels_.loaded(spec, {});
     if (!kernel) {
       constexpr double kSeconds = 1;  // to compile
-      const KernelTable::Loading loading = kernels_.load(launch.kernel, {}, "", kSeconds);
+      const KernelTable::Loading loading = kernels_.load(spec, {}, "", kSeconds);
       if (!loading.kernel)
         throw Error(ErrorKind::compiler, "no matrix can be quantized: " + loading.why_not + "; " +
                                              compiler_remedy(device_->info()));

@@ -159,8 +159,7 @@ def quantize(x: Tensor, dtype: torch.dtype = torch.float8_e4m3fn) -> tuple[Tenso
 
     A scale is the largest magnitude of its block over the largest number of dtype, at least 2^-126; a number is the element over the
     scale, rounded to nearest. NaN counts in no magnitude and stays NaN; an infinite element makes its scale infinite. x is of float32,
-    float16 or bfloat16. One pass over x. torch.compile keeps it as one operator. No
-    derivative. Raises Error, ValueError.
+    float16 or bfloat16. One pass over x. torch.compile keeps it as one operator. No derivative. Raises Error, ValueError.
     """
     return torch.ops.tilewise.quantize(x, dtype)
 
@@ -173,8 +172,8 @@ def scaled_mm(mat_a: Tensor, mat_b: Tensor, scale_a: Optional[Tensor], scale_b: 
     mat_a (m, k) and mat_b (k, n) have one type, e4m3 or e5m2, in any layout. A scale has one element, or one for each row of
     mat_a (m, 1), or one for each column of mat_b (1, n), of any type that float32 holds. Or each 128 steps of k have their own:
     scale_a (m, k / 128), and scale_b (k / 128, n / 128) or (k / 128, n), rounded up, in any layout; or scale_b as above.
-    scale_a None: mat_a is of float32, float16 or bfloat16, and is rounded by quantize() before; out_dtype None is its own type. bias: (n). scale_result: one
-    element, a factor of the result. out_dtype: bfloat16, float16, float32, or mat_a's (None), which saturates.
+    scale_a None: mat_a is of float32, float16 or bfloat16, and is rounded by quantize() before; out_dtype None is its own type.
+    bias: (n). scale_result: one element, a factor of the result. out_dtype: bfloat16, float16, float32, or mat_a's (None), which saturates.
     use_fast_accum: sums without promotion, but for scales of blocks. torch.compile keeps it as one operator. Raises Error, ValueError.
     """
     out_dtype = out_dtype or mat_a.dtype
