@@ -1,6 +1,5 @@
 #include "matmul/quantize.hpp"
 
-#include <algorithm>
 #include <string>
 
 #include "templates/plan/quantize_layout.hpp"
@@ -91,8 +90,8 @@ void check_quantization(const Quantization& q) {
 
 QuantizeLaunch quantize_launch(const Quantization& q) {
   using Block = QuantizeLayout;
-  const auto aligned = [](const void* data, std::int64_t ld, DType type) {
-    constexpr std::int64_t each = Block::kSteps / 32;  // elements of a lane
+  const std::int64_t each = Block::kBytes / bytes_of(q.from);  // elements of a wide copy
+  const auto aligned = [each](const void* data, std::int64_t ld, DType type) {
     return ld % each == 0 && reinterpret_cast<std::uintptr_t>(data) %
                                      static_cast<std::uintptr_t>(each * bytes_of(type)) ==
                                  0;
@@ -110,13 +109,22 @@ QuantizeLaunch quantize_launch(const Quantization& q) {
                     q.k_first ? 1 : q.ld_scales,
                     q.k_first ? q.ld_scales : 1,
                     q.rows,
-                    q.columns};
-  const std::int64_t of_row =
-      ceil_div(ceil_div(q.columns, std::int64_t{Block::kSteps}), std::int64_t{Block::kTogether});
-  constexpr std::int64_t most = 1 << 30;  // blocks; each goes on with further rows
-  const std::int64_t of_warps =
-      ceil_div(std::min(most, q.rows) * of_row, std::int64_t{Block::kWarps});
-  made.shape.grid.x = static_cast<std::uint32_t>(std::min(most, of_warps));
+                    q.columns,
+                    0};
+  // The split with the fewest blocks has the fewest idle warps. Of equal ones the last has the
+  // longest stretches of a row.
+  const std::int64_t parts = ceil_div(q.columns, std::int64_t{Block::kTogether} * Block::kSteps);
+  std::int64_t across = 0, down = 0;
+  for (int split = 0; 1 << split <= Block::kWarps; ++split) {
+    const std::int64_t x = ceil_div(parts, std::int64_t{1} << split);
+    const std::int64_t y = ceil_div(q.rows, std::int64_t{Block::kWarps >> split});
+    if (split != 0 && x * y > across * down) continue;
+    made.arguments.split = split, across = x, down = y;
+  }
+  // A block goes on with further rows. No memory holds a row of 2^31 parts.
+  constexpr std::int64_t most = 65535;
+  made.shape.grid.x = static_cast<std::uint32_t>(across);
+  made.shape.grid.y = static_cast<std::uint32_t>(ceil_div(down, ceil_div(down, most)));
   made.shape.block.x = 32 * Block::kWarps;
   return made;
 }

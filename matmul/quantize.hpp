@@ -28,6 +28,7 @@ struct QuantizeLaunch {
     void* scales;
     std::int64_t per_row, per_block;
     std::int64_t rows, columns;
+    std::int32_t split;
   } arguments;
 };
 /// The launch of a checked quantization that has elements.

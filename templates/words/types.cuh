@@ -139,12 +139,17 @@ struct Number<TYPE_BF16> {
   }
 };
 
-// The instructions convert two numbers at a time; the second operand is the low byte.
+// The instructions convert two numbers at a time; the second operand is the low byte. narrow_four: of four
+// neighbours, the first one low.
 #if defined(TILEWISE_HOST) || __CUDA_ARCH__ < 890
 #define TILEWISE_FP8(name, exponent, fraction, infinities)                                             \
   typedef SmallFloat<exponent, fraction, infinities, true> Bits;                                       \
   static DEVICE_MEMBER Wide widen(Stored bits) { return Bits::widen(bits); }                           \
-  static DEVICE_MEMBER Stored narrow(Wide value) { return static_cast<Stored>(Bits::narrow(value)); }
+  static DEVICE_MEMBER Stored narrow(Wide value) { return static_cast<Stored>(Bits::narrow(value)); }  \
+  static DEVICE_MEMBER unsigned narrow_four(const Wide* values) {                                      \
+    return Bits::narrow(values[0]) | Bits::narrow(values[1]) << 8 | Bits::narrow(values[2]) << 16 |    \
+           Bits::narrow(values[3]) << 24;                                                              \
+  }
 #else
 #define TILEWISE_FP8(name, exponent, fraction, infinities)                                             \
   static DEVICE_MEMBER Wide widen(Stored bits) {                                                       \
@@ -156,6 +161,16 @@ struct Number<TYPE_BF16> {
     unsigned short bits;                                                                               \
     asm("cvt.rn.satfinite." name "x2.f32 %0, %1, %2;" : "=h"(bits) : "f"(0.0f), "f"(value));           \
     return static_cast<Stored>(bits);                                                                  \
+  }                                                                                                    \
+  static DEVICE_MEMBER unsigned narrow_four(const Wide* values) {                                      \
+    unsigned bits;                                                                                     \
+    asm("{\n.reg .b16 low, high;\n"                                                                    \
+        "cvt.rn.satfinite." name "x2.f32 low, %2, %1;\n"                                               \
+        "cvt.rn.satfinite." name "x2.f32 high, %4, %3;\n"                                              \
+        "mov.b32 %0, {low, high};\n}"                                                                  \
+        : "=r"(bits)                                                                                   \
+        : "f"(values[0]), "f"(values[1]), "f"(values[2]), "f"(values[3]));                             \
+    return bits;                                                                                       \
   }
 #endif
 
