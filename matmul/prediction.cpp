@@ -50,16 +50,18 @@ bool may_set(const KernelTemplate& kernel, const Configuration& changed,
   return true;
 }
 
-/// Whether a candidate packs an operand that its template would not pack for this problem, as where
-/// the rows of another problem were not aligned.
-bool packs_in_vain(const KernelTemplate& kernel, const Configuration& configuration,
-                   const Problem& problem, const DeviceInfo& device) {
-  for (const char* pack : {"PACK_A", "PACK_B"}) {
-    if (const int* packs = configuration.find(pack); !packs || *packs == 0) continue;
+/// Whether a candidate packs an operand, has clusters or shares k where a search for this problem
+/// would not, as where the rows of another problem were not aligned, or where it had more tiles.
+bool does_in_vain(const KernelTemplate& kernel, const Configuration& configuration,
+                  const Problem& problem, const DeviceInfo& device) {
+  constexpr std::pair<const char*, int> kWithout[] = {
+      {"PACK_A", 0}, {"PACK_B", 0}, {"CLUSTER_M", 1}, {"CLUSTER_N", 1}, {"STREAM_K", 0}};
+  for (const auto& [parameter, value] : kWithout) {
+    if (const int* set = configuration.find(parameter); !set || *set == value) continue;
     Configuration without = configuration;
-    without.set(pack, 0);
+    without.set(parameter, value);
     for (const Constraint& constraint : kernel.constraints)
-      if (constraint.for_search_only && constraint.reads == std::vector<std::string>{pack} &&
+      if (constraint.for_search_only && reads(constraint, parameter) &&
           !constraint.holds({problem, configuration, device}) &&
           constraint.holds({problem, without, device}))
         return true;
@@ -129,7 +131,7 @@ std::optional<Candidate> form_for(const Record& record, const Problem& problem,
       !same_kernels(kernel, candidate.configuration, record.problem, problem, device))
     return {};
   if (!same_size(record.problem, problem) &&
-      packs_in_vain(kernel, candidate.configuration, problem, device))
+      does_in_vain(kernel, candidate.configuration, problem, device))
     return {};
   return candidate;
 }

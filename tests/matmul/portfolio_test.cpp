@@ -323,6 +323,27 @@ TEST(Portfolio, AlignedOperandsAreNotPacked) {
     }
 }
 
+// 100 rows are one tile of the rows of most kernels: a cluster of two such tiles has half its
+// blocks idle.
+TEST(Portfolio, OneTileOfRowsHasNoClusterOfTwo) {
+  const Resolver none({}, h200()),
+      portfolio({}, h200(), "", portfolio_for(h200()),
+                [](const Problem&kind) { return portfolio_corrections(kind, h200()); });
+  int of_wgmma = 0;
+  for (const std::int64_t n : {2560, 4544, 10240, 18176})
+    for (const std::int64_t k : {2560, 4544, 18176}) {
+      const Resolution served = resolve_with_portfolio(
+          none, [&] { return &portfolio; },
+          typed_problem(Layout::nt, 100, n, k, DType::bf16, DType::bf16));
+      const Configuration& c = served.candidate.configuration;
+      if (served.candidate.kernel_template != "wgmma") continue;
+      ++of_wgmma;
+      EXPECT_TRUE(c.at("CLUSTER_M") == 1 || c.at("TILE_M") < 100) << served.why;
+      EXPECT_EQ(c.at("STREAM_K"), 0) << served.why << ": few tiles";
+    }
+  EXPECT_GT(of_wgmma, 6);
+}
+
 class PortfolioMatmul : public MatmulTest {};
 
 TEST_F(PortfolioMatmul, IsReadOnceAndOnlyWhereNothingIsStored) {
