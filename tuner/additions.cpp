@@ -30,11 +30,13 @@ void choose_gaining(std::vector<double> base, const std::vector<std::vector<doub
                     const std::function<bool(std::size_t)>& may_add,
                     const std::function<void(std::size_t)>& add, double least) {
   const std::size_t columns = times.empty() ? 0 : times.front().size();
-  // A row that nothing serves gains as much as from a factor of 100.
+  // A row that nothing serves counts as served in 100 times the time of its fastest column.
+  for (std::size_t row = 0; row < times.size(); ++row)
+    if (columns > 0 && !std::isfinite(base[row]))
+      base[row] = 100 * *std::min_element(times[row].begin(), times[row].end());
   const auto gain = [&](std::size_t row, std::size_t column) {
     const double time = times[row][column];
-    if (!(time < base[row])) return 0.0;
-    return std::isfinite(base[row]) ? std::log(base[row] / time) : std::log(100.0);
+    return time < base[row] ? std::log(base[row] / time) : 0.0;
   };
   for (;;) {
     std::size_t best = columns;

@@ -11,6 +11,7 @@
 #include "cli/common/stored.hpp"
 #include "matmul/portfolio.hpp"
 #include "tilewise/version.hpp"
+#include "tuner/few_records.hpp"
 #include "tuner/search/foreign_formats.hpp"
 #include "vocabulary/problem_text.hpp"
 
@@ -81,19 +82,19 @@ void setup_export(CLI::App& app, ExportCommand& options) {
                  "With --portfolio: a note for readers, the commands that made it")
       ->type_name("TEXT")
       ->needs(portfolio);
-  CLI::Option* older =
-      app.add_option("--fill-from", options.older,
-                     "With --portfolio: an older portfolio of the GPU. Where the new one has fewer "
-                     "configurations of a kind of products and layout, those of the older one are "
-                     "added")
-          ->type_name("FILE")
-          ->needs(portfolio);
-  app.add_option("--configurations", options.configurations,
-                 "With --fill-from: the configurations of a kind and layout up to which it adds")
+  app.add_option(
+         "--configurations", options.configurations,
+         "With --portfolio: the most configurations of a kind of products and layout, chosen "
+         "together for the stored problems by expected times")
       ->type_name("N")
       ->transform(whole_number(1, 1000))
-      ->needs(older)
+      ->needs(portfolio)
       ->capture_default_str();
+  app.add_option("--fill-from", options.older,
+                 "With --portfolio: an older portfolio of the GPU. Where the new one has fewer "
+                 "configurations (--configurations), those of the older one are added")
+      ->type_name("FILE")
+      ->needs(portfolio);
   add_form_options(app, options.form, options.kernel_template, options.problems,
                    "{tilewise,t4,kernel-tuner}");
   add_database_option(app, options.database);
@@ -119,17 +120,12 @@ Portfolio older_portfolio(const std::string& file) {
   }
 }
 
-/// The records that serve on a GPU: winners measured there, general records, and the corrections of
-/// their kinds.
+/// The records that serve on a GPU, and the corrections of their kinds.
 std::string portfolio_of(const Database& database, const std::string& gpu,
                          const ExportCommand& options) {
   Portfolio portfolio;
-  std::vector<Record>& records = portfolio.records;
-  for (Winner& winner : database.winners(gpu))
-    if (winner.quarantined.empty() && winner.record.origin == Origin::measured)
-      records.push_back(std::move(winner.record));
-  for (Record& record : database.general(gpu))
-    if (record.origin == Origin::measured) records.push_back(std::move(record));
+  portfolio.records = few_records(database, gpu, options.configurations);
+  const std::vector<Record>& records = portfolio.records;
   if (records.empty())
     throw Error(ErrorKind::not_found, "no winner was measured on " + gpu +
                                           ": there is no portfolio to write (imported winners are "

@@ -1,0 +1,84 @@
+// What serves many problems with few configurations.
+#include "tuner/few_records.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "db/database.hpp"
+#include "templates/kernel_template.hpp"
+#include "tests/support/problems.hpp"
+#include "vocabulary/device_facts.hpp"
+
+namespace tilewise::few_records_test {
+namespace {
+
+/// Winners of simt with tiles of two sizes, and rows of A for which one of them is far too large.
+struct FewRecords : testing::Test {
+  const DeviceInfo device = nominal_device(parse_target("sm_90a"));
+  const std::string gpu = gpu_key(device);
+  Database database = Database::in_memory();
+
+  std::int64_t add(const Problem& problem, int tile_m, Origin origin = Origin::measured) {
+    Record record;
+    record.problem = problem;
+    record.candidate = {"simt", find_template("simt").default_configuration(
+                                    test::make_problem(Layout::nn, 4096, 4096, 4096), device)};
+    record.candidate.configuration.set("TILE_M", tile_m);
+    record.gpu = gpu;
+    record.origin = origin;
+    record.outcome = Outcome::ok;
+    record.source_hash = "hash";
+    record.measurement.emplace();
+    record.measurement->median_us = 10;
+    return database.add(record);
+  }
+  void win(std::int64_t m, int tile_m, Layout layout = Layout::nn) {
+    database.set_winner(add(test::make_problem(layout, m, 4096, 4096), tile_m));
+  }
+  /// Rows of A and TILE_M of what serves.
+  std::set<std::pair<std::int64_t, int>> served(std::size_t most) const {
+    std::set<std::pair<std::int64_t, int>> found;
+    for (const Record& record : few_records(database, gpu, most))
+      found.emplace(record.problem.m, record.candidate.configuration.at("TILE_M"));
+    return found;
+  }
+};
+
+using FewRecordsOf = std::set<std::pair<std::int64_t, int>>;
+
+TEST_F(FewRecords, AllServeWhereTheLimitAllowsIt) {
+  win(4096, 128);
+  win(4000, 128);
+  win(16, 32);
+  EXPECT_EQ(served(2), (FewRecordsOf{{4096, 128}, {4000, 128}, {16, 32}}));
+}
+
+TEST_F(FewRecords, TheConfigurationThatIsExpectedToServeAllBestStays) {
+  for (const std::int64_t m : {4096, 4000, 3000, 2000}) win(m, 128);
+  win(64, 32);
+  EXPECT_EQ(served(1).size(), 5U) << "without the GPU's clocks no time is expected";
+  database.put(facts_of(device, 700, "2026-11-30T00:00:00Z"));
+  EXPECT_EQ(served(1), (FewRecordsOf{{4096, 128}, {4000, 128}, {3000, 128}, {2000, 128}}));
+}
+
+TEST_F(FewRecords, EachLayoutHasItsOwnLimit) {
+  win(4096, 128);
+  win(4096, 32, Layout::nt);
+  EXPECT_EQ(served(1).size(), 2U);
+}
+
+TEST_F(FewRecords, ImportedAndQuarantinedWinnersAreLeftOut) {
+  database.set_winner(add(test::make_problem(Layout::nn, 64, 64, 64), 32, Origin::imported));
+  EXPECT_EQ(served(10), FewRecordsOf{});
+  win(128, 32);
+  database.set_general(add(test::make_problem(Layout::nn, 256, 256, 256), 64));
+  EXPECT_EQ(served(10), (FewRecordsOf{{128, 32}, {256, 64}}));
+  for (const Winner& winner : database.winners(gpu))
+    if (winner.record.problem.m == 128) database.quarantine(winner.record.id, "a wrong result");
+  EXPECT_EQ(served(10), (FewRecordsOf{{256, 64}}));
+}
+
+}  // namespace
+}  // namespace tilewise::few_records_test
