@@ -56,22 +56,32 @@ void choose_gaining(std::vector<double> base, const std::vector<std::vector<doub
   }
 }
 
+std::vector<std::vector<double>> expected_times(const std::vector<Candidate>& candidates,
+                                                const std::vector<Problem>& problems,
+                                                const Corrections& corrections,
+                                                const DeviceInfo& device, int threads) {
+  std::vector<std::vector<double>> times(problems.size());
+  parallel_for(static_cast<std::int64_t>(problems.size()), threads, [&](std::int64_t i, int) {
+    const auto row = static_cast<std::size_t>(i);
+    for (const Candidate& candidate : candidates)
+      times[row].push_back(expected_seconds(candidate, problems[row], corrections, device));
+  });
+  return times;
+}
+
 std::vector<Record> choose_additions(const std::vector<Candidate>& serving,
                                      const std::vector<Record>& measured,
                                      const std::vector<Problem>& problems,
                                      std::map<Layout, std::size_t> room,
                                      const Corrections& corrections, const DeviceInfo& device,
                                      int threads) {
+  std::vector<Candidate> candidates;
+  for (const Record& record : measured) candidates.push_back(record.candidate);
+  const auto times = expected_times(candidates, problems, corrections, device, threads);
   std::vector<double> base(problems.size(), kNever);
-  std::vector<std::vector<double>> times(problems.size());
-  parallel_for(static_cast<std::int64_t>(problems.size()), threads, [&](std::int64_t i, int) {
-    const auto row = static_cast<std::size_t>(i);
-    const auto time = [&](const Candidate& candidate) {
-      return expected_seconds(candidate, problems[row], corrections, device);
-    };
-    for (const Candidate& candidate : serving) base[row] = std::min(base[row], time(candidate));
-    for (const Record& record : measured) times[row].push_back(time(record.candidate));
-  });
+  const auto now = expected_times(serving, problems, corrections, device, threads);
+  for (std::size_t row = 0; row < problems.size(); ++row)
+    for (const double time : now[row]) base[row] = std::min(base[row], time);
   std::set<Problem> taken;
   std::vector<Record> additions;
   choose_gaining(

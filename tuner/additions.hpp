@@ -18,6 +18,13 @@ void choose_gaining(std::vector<double> base, const std::vector<std::vector<doub
                     const std::function<bool(std::size_t)>& may_add,
                     const std::function<void(std::size_t)>& add, double least);
 
+/// The expected seconds of each candidate at each problem ([problem][candidate]), by the cost model
+/// and its corrections; infinity where a candidate is not valid.
+std::vector<std::vector<double>> expected_times(const std::vector<Candidate>& candidates,
+                                                const std::vector<Problem>& problems,
+                                                const Corrections& corrections,
+                                                const DeviceInfo& device, int threads);
+
 /// Chooses `measured` records of general kernels with the largest expected gain at `problems` over
 /// the candidates in `serving`: at most `room` per layout and one per problem. Expected times are
 /// those of the cost model with its corrections.

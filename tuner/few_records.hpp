@@ -9,11 +9,11 @@ namespace tilewise {
 
 class Database;
 
-/// The records that serve on a GPU: winners that were measured there, and general records. Where
-/// those of a kind of products (kind_text()) and a layout have more than `most` configurations,
-/// only the records of `most` of them: together they are expected to be the fastest at the problems
-/// of all, by the cost model and its corrections. Throws Error(invalid_argument) for a GPU key of
-/// another version.
+/// What was measured of the configurations that serve on a GPU, at the problems that have a winner
+/// or a general record there. Where a kind of products (kind_text()) and a layout have more than
+/// `most` configurations, those of `most`: together they are the fastest at these problems, by
+/// measurements, and where there is none by the cost model and its corrections. Throws
+/// Error(invalid_argument) for a GPU key of another version.
 std::vector<Record> few_records(const Database& database, const std::string& gpu, std::size_t most);
 
 }  // namespace tilewise

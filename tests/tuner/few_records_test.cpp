@@ -20,7 +20,8 @@ struct FewRecords : testing::Test {
   const std::string gpu = gpu_key(device);
   Database database = Database::in_memory();
 
-  std::int64_t add(const Problem& problem, int tile_m, Origin origin = Origin::measured) {
+  std::int64_t add(const Problem& problem, int tile_m, Origin origin = Origin::measured,
+                   double us = 10, const std::string& source = "hash") {
     Record record;
     record.problem = problem;
     record.candidate = {"simt", find_template("simt").default_configuration(
@@ -29,9 +30,9 @@ struct FewRecords : testing::Test {
     record.gpu = gpu;
     record.origin = origin;
     record.outcome = Outcome::ok;
-    record.source_hash = "hash";
+    record.source_hash = source;
     record.measurement.emplace();
-    record.measurement->median_us = 10;
+    record.measurement->median_us = us;
     return database.add(record);
   }
   void win(std::int64_t m, int tile_m, Layout layout = Layout::nn) {
@@ -55,12 +56,31 @@ TEST_F(FewRecords, AllServeWhereTheLimitAllowsIt) {
   EXPECT_EQ(served(2), (FewRecordsOf{{4096, 128}, {4000, 128}, {16, 32}}));
 }
 
-TEST_F(FewRecords, TheConfigurationThatIsExpectedToServeAllBestStays) {
+TEST_F(FewRecords, TheConfigurationThatServesAllBestStays) {
+  database.put(facts_of(device, 700, "2026-11-30T00:00:00Z"));
   for (const std::int64_t m : {4096, 4000, 3000, 2000}) win(m, 128);
   win(64, 32);
-  EXPECT_EQ(served(1).size(), 5U) << "without the GPU's clocks no time is expected";
-  database.put(facts_of(device, 700, "2026-11-30T00:00:00Z"));
-  EXPECT_EQ(served(1), (FewRecordsOf{{4096, 128}, {4000, 128}, {3000, 128}, {2000, 128}}));
+  const FewRecordsOf large{{4096, 128}, {4000, 128}, {3000, 128}, {2000, 128}};
+  EXPECT_EQ(served(1), large);
+  // Measured at the same problems, in a tenth of the winners' time.
+  for (const std::int64_t m : {4096, 4000, 3000, 2000})
+    add(test::make_problem(Layout::nn, m, 4096, 4096), 32, Origin::measured, 1);
+  EXPECT_EQ(served(1), (FewRecordsOf{{4096, 32}, {4000, 32}, {3000, 32}, {2000, 32}, {64, 32}}));
+  EXPECT_EQ(served(2).size(), 9U) << "all that was measured of both";
+}
+
+TEST_F(FewRecords, WithoutClocksMeasuredTimesDecide) {
+  for (const std::int64_t m : {4096, 4000}) win(m, 128);
+  win(64, 32);
+  EXPECT_EQ(served(1), (FewRecordsOf{{4096, 128}, {4000, 128}}));
+}
+
+TEST_F(FewRecords, OfSourcesThatChangedTheLastMeasurementCounts) {
+  win(4096, 128);
+  add(test::make_problem(Layout::nn, 4096, 4096, 4096), 128, Origin::measured, 7, "other hash");
+  const std::vector<Record> records = few_records(database, gpu, 10);
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records.front().measurement->median_us, 7);
 }
 
 TEST_F(FewRecords, EachLayoutHasItsOwnLimit) {
