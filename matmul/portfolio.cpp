@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
@@ -45,6 +46,30 @@ Record record_from(const Json& json, const std::string& gpu) {
   if (const KernelTemplate* kernel = known_template(record.candidate.kernel_template))
     record.launch_revision = launch_revision(*kernel);
   return record;
+}
+
+/// The problem with other sizes and alignments.
+Problem resized(Problem problem, std::int64_t m, std::int64_t n, std::int64_t k,
+                const Alignment& alignment) {
+  problem.m = m, problem.n = n, problem.k = k;
+  set_alignment(problem, alignment);
+  return problem;
+}
+
+/// Adds the record of a line, and those of its "also": further sizes of the same kind of product.
+void add_records(std::vector<Record>& records, const Json& json, const std::string& gpu) {
+  const Record record = record_from(json, gpu);
+  records.push_back(record);
+  if (json.contains("also"))
+    for (const Json& also : json.at("also")) {
+      Record other = record;
+      const auto number = [&also](std::size_t i) { return also.at(i).get<std::int64_t>(); };
+      const auto alignment = [&also](std::size_t i) { return also.at(i).get<int>(); };
+      other.problem = resized(record.problem, number(0), number(1), number(2),
+                              {alignment(3), alignment(4), alignment(5)});
+      other.measurement->median_us = also.at(6).get<double>();
+      records.push_back(std::move(other));
+    }
 }
 
 /// Scales the records of one GPU to another.
@@ -203,7 +228,7 @@ Portfolio read_portfolio(const std::string& text) {
     Portfolio portfolio;
     portfolio.made_by = json.value("made_by", "");
     for (const Json& record : json.at("records"))
-      portfolio.records.push_back(record_from(record, json.at("gpu").get<std::string>()));
+      add_records(portfolio.records, record, json.at("gpu").get<std::string>());
     if (json.contains("corrections"))
       for (const auto& [kind, bytes] : json.at("corrections").items())
         portfolio.corrections[kind] = from_base64(bytes.get<std::string>());
@@ -222,17 +247,33 @@ std::string portfolio_text(const Portfolio& portfolio) {
   std::string text = json.dump(1);
   text.resize(text.rfind('\n'));  // without the last bracket
   text += ",\n \"records\": [";
+  // A line for each candidate and kind of products.
+  std::map<std::pair<Candidate, Problem>, std::vector<const Record*>> lines;
+  std::vector<const std::vector<const Record*>*> in_order;
   for (const Record& record : records) {
     if (record.gpu != records.front().gpu)
       throw Error(ErrorKind::invalid_argument, "a portfolio is of one GPU, not of " +
                                                    records.front().gpu + " and " + record.gpu);
-    // One record a line, so that changes are readable.
-    text += (&record == &records.front() ? "\n  " : ",\n  ") +
-            Json{{"problem", Json::parse(to_json(record.problem))},
-                 {"template", record.candidate.kernel_template},
-                 {"configuration", Json::parse(record.candidate.configuration.text())},
-                 {"us", record.measurement ? record.measurement->median_us : 0}}
-                .dump();
+    auto& line = lines[{record.candidate, resized(record.problem, 1, 1, 1, {1, 1, 1})}];
+    if (line.empty()) in_order.push_back(&line);
+    line.push_back(&record);
+  }
+  const auto us = [](const Record& record) {
+    return record.measurement ? record.measurement->median_us : 0;
+  };
+  for (const std::vector<const Record*>* line : in_order) {
+    const Record& record = *line->front();
+    Json first{{"problem", Json::parse(to_json(record.problem))},
+               {"template", record.candidate.kernel_template},
+               {"configuration", Json::parse(record.candidate.configuration.text())},
+               {"us", us(record)}};
+    for (auto other = line->begin() + 1; other != line->end(); ++other) {
+      const Problem& problem = (*other)->problem;
+      const Alignment alignment = alignment_of(problem);
+      first["also"].push_back(
+          {problem.m, problem.n, problem.k, alignment.a, alignment.b, alignment.c, us(**other)});
+    }
+    text += (line == in_order.front() ? "\n  " : ",\n  ") + first.dump();
   }
   text += "\n ]";
   Json corrections = Json::object();

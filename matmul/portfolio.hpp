@@ -52,7 +52,9 @@ struct Portfolio {
 /// Reads the text of a portfolio. Throws Error(invalid_argument).
 Portfolio read_portfolio(const std::string& text);
 /// Writes a portfolio as text: the problem, the candidate and the time of each record, and the
-/// corrections. Throws Error(invalid_argument) for records of several GPUs.
+/// corrections. Records of one candidate and kind of products are one line, which has m, n, k, the
+/// alignments of A, B and C, and the time of the second and further ones as "also". Throws
+/// Error(invalid_argument) for records of several GPUs.
 std::string portfolio_text(const Portfolio& portfolio);
 /// Adds to a portfolio the records of an older one of the same GPU: of each kind of products and
 /// layout, those whose problem and configuration are not in it yet, while it has fewer than `most`
