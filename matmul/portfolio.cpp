@@ -31,9 +31,20 @@ constexpr int kPortfolioVersion = 1;
 // at different times, and each takes milliseconds to read.
 constexpr std::string_view kThenCorrections = ",\n \"corrections\": ";
 
-Record record_from(const Json& json, const std::string& gpu) {
+/// Puts sizes, alignments and a time into a record of the problem `kind`.
+void set_size(Record& record, Json kind, const Json& sizes, const Json& align, const Json& us) {
+  kind["m"] = sizes.at(0), kind["n"] = sizes.at(1), kind["k"] = sizes.at(2);
+  kind["align"] = align;
+  record.problem = problem_from_json(kind.dump());
+  record.measurement->median_us = us.get<double>();
+  if (!(record.measurement->median_us >= 0))
+    throw Error(ErrorKind::invalid_argument, "a time is not " + us.dump() + " us");
+}
+
+/// Adds the record of a line, and those of its "also": further sizes of the same kind of product.
+void add_records(std::vector<Record>& records, const Json& json, const std::string& gpu) {
+  const Json& problem = json.at("problem");
   Record record;
-  record.problem = problem_from_json(json.at("problem").dump());
   json.at("template").get_to(record.candidate.kernel_template);
   for (const auto& [name, value] : json.at("configuration").items())
     record.candidate.configuration.set(name, value.get<int>());
@@ -41,35 +52,20 @@ Record record_from(const Json& json, const std::string& gpu) {
   record.origin = Origin::shipped;
   record.outcome = Outcome::ok;
   record.measurement = Measurement{};
-  record.measurement->median_us = json.at("us").get<double>();
   record.environment.host = gpu.substr(0, gpu.find('|'));
   if (const KernelTemplate* kernel = known_template(record.candidate.kernel_template))
     record.launch_revision = launch_revision(*kernel);
-  return record;
-}
-
-/// The problem with other sizes and alignments.
-Problem resized(Problem problem, std::int64_t m, std::int64_t n, std::int64_t k,
-                const Alignment& alignment) {
-  problem.m = m, problem.n = n, problem.k = k;
-  set_alignment(problem, alignment);
-  return problem;
-}
-
-/// Adds the record of a line, and those of its "also": further sizes of the same kind of product.
-void add_records(std::vector<Record>& records, const Json& json, const std::string& gpu) {
-  const Record record = record_from(json, gpu);
+  set_size(record, problem, {problem.at("m"), problem.at("n"), problem.at("k")},
+           problem.at("align"), json.at("us"));
   records.push_back(record);
-  if (json.contains("also"))
-    for (const Json& also : json.at("also")) {
-      Record other = record;
-      const auto number = [&also](std::size_t i) { return also.at(i).get<std::int64_t>(); };
-      const auto alignment = [&also](std::size_t i) { return also.at(i).get<int>(); };
-      other.problem = resized(record.problem, number(0), number(1), number(2),
-                              {alignment(3), alignment(4), alignment(5)});
-      other.measurement->median_us = also.at(6).get<double>();
-      records.push_back(std::move(other));
-    }
+  if (!json.contains("also")) return;
+  for (const Json& also : json.at("also").get_ref<const Json::array_t&>()) {
+    if (!also.is_array() || also.size() != 7)
+      throw Error(ErrorKind::invalid_argument,
+                  "also has m, n, k, three alignments and a time, not " + also.dump());
+    set_size(record, problem, also, {also[3], also[4], also[5]}, also[6]);
+    records.push_back(record);
+  }
 }
 
 /// Scales the records of one GPU to another.
@@ -254,7 +250,10 @@ std::string portfolio_text(const Portfolio& portfolio) {
     if (record.gpu != records.front().gpu)
       throw Error(ErrorKind::invalid_argument, "a portfolio is of one GPU, not of " +
                                                    records.front().gpu + " and " + record.gpu);
-    auto& line = lines[{record.candidate, resized(record.problem, 1, 1, 1, {1, 1, 1})}];
+    Problem kind = record.problem;
+    kind.m = kind.n = kind.k = 1;
+    set_alignment(kind, {1, 1, 1});
+    auto& line = lines[{record.candidate, kind}];
     if (line.empty()) in_order.push_back(&line);
     line.push_back(&record);
   }
@@ -289,20 +288,24 @@ std::size_t fill_from(Portfolio& portfolio, Portfolio older, std::size_t most) {
     throw Error(ErrorKind::invalid_argument, "a portfolio is of one GPU, not of " +
                                                  records.front().gpu + " and " +
                                                  older.records.front().gpu);
-  std::map<std::pair<std::string, Layout>, std::set<Candidate>> configurations;
+  struct OfKind {
+    std::set<Candidate> own, added;
+  };
+  std::map<std::pair<std::string, Layout>, OfKind> kinds;
   std::set<Problem> problems;
-  const auto of = [&](const Record& record) -> std::set<Candidate>& {
-    return configurations[{kind_text(record.problem), layout_of(record.problem)}];
+  const auto of = [&](const Record& record) -> OfKind& {
+    return kinds[{kind_text(record.problem), layout_of(record.problem)}];
   };
   for (const Record& record : records) {
-    of(record).insert(record.candidate);
+    of(record).own.insert(record.candidate);
     problems.insert(record.problem);
   }
   std::vector<Record> added;
   for (auto record = older.records.rbegin(); record != older.records.rend(); ++record) {
-    std::set<Candidate>& known = of(*record);
-    if (known.size() >= most || problems.contains(record->problem)) continue;
-    if (known.insert(record->candidate).second) added.push_back(std::move(*record));
+    OfKind& kind = of(*record);
+    if (problems.contains(record->problem) || kind.own.contains(record->candidate)) continue;
+    if (kind.own.size() + kind.added.size() < most) kind.added.insert(record->candidate);
+    if (kind.added.contains(record->candidate)) added.push_back(std::move(*record));
   }
   const std::size_t count = added.size();
   std::move(added.rbegin(), added.rend(), std::back_inserter(records));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <any>
 #include <functional>
+#include <string_view>
 #include <utility>
 
 #include "templates/kernel_template.hpp"
@@ -54,18 +55,15 @@ bool may_set(const KernelTemplate& kernel, const Configuration& changed,
 /// would not, as where the rows of another problem were not aligned, or where it had more tiles.
 bool does_in_vain(const KernelTemplate& kernel, const Configuration& configuration,
                   const Problem& problem, const DeviceInfo& device) {
-  constexpr std::pair<const char*, int> kWithout[] = {
-      {"PACK_A", 0}, {"PACK_B", 0}, {"CLUSTER_M", 1}, {"CLUSTER_N", 1}, {"STREAM_K", 0}};
-  for (const auto& [parameter, value] : kWithout) {
-    if (const int* set = configuration.find(parameter); !set || *set == value) continue;
-    Configuration without = configuration;
-    without.set(parameter, value);
-    for (const Constraint& constraint : kernel.constraints)
-      if (constraint.for_search_only && reads(constraint, parameter) &&
-          !constraint.holds({problem, configuration, device}) &&
-          constraint.holds({problem, without, device}))
+  constexpr std::pair<std::string_view, const char*> kHints[] = {{"pack_a_pays", "PACK_A"},
+                                                                 {"pack_b_pays", "PACK_B"},
+                                                                 {"cluster_needed", nullptr},
+                                                                 {"stream_k_has_work", nullptr}};
+  for (const Constraint& constraint : kernel.constraints)
+    for (const auto& [hint, parameter] : kHints)
+      if (constraint.name == hint && (!parameter || configuration.at(parameter) != 0) &&
+          !constraint.holds({problem, configuration, device}))
         return true;
-  }
   return false;
 }
 

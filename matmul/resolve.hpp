@@ -63,7 +63,8 @@ class Resolver {
   /// default; always valid for `problem`.
   ///
   /// Candidates are the winners of the same types and mode, of any size, layout and alignment,
-  /// whose constraints hold for this problem. A kernel that is specialised on its size serves other
+  /// whose constraints hold for this problem, but for those that pack an operand, have clusters or
+  /// share k where a search for it would not. A kernel that is specialised on its size serves other
   /// sizes by its general form; a template that has only specialised kernels serves its own size
   /// only. At most kCompared candidates, the nearest, are compared. If several records have one
   /// candidate, the nearest by distance_between() counts.

@@ -85,7 +85,8 @@ void setup_export(CLI::App& app, ExportCommand& options) {
   app.add_option(
          "--configurations", options.configurations,
          "With --portfolio: the most configurations of a kind of products and layout, chosen "
-         "together for the stored problems by expected times")
+         "together for the stored problems by measured times, where there are none by expected "
+         "ones")
       ->type_name("N")
       ->transform(whole_number(1, 1000))
       ->needs(portfolio)

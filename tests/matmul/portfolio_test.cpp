@@ -279,6 +279,35 @@ Record portfolio_record(const Problem& problem, int tile_m) {
   return record;
 }
 
+TEST(Portfolio, AnOlderOneFillsAllThatItHasOfAConfiguration) {
+  const auto sized = [](std::int64_t m, int tile_m) {
+    return portfolio_record(
+        typed_problem(Layout::nt, m, 1024, 1024, DType::f32, DType::f32, MathMode::strict), tile_m);
+  };
+  Portfolio portfolio{{sized(64, 64)}, {}, ""};
+  EXPECT_EQ(fill_from(portfolio, {{sized(1, 96), sized(2, 128), sized(3, 128)}, {}, ""}, 2), 2U);
+  EXPECT_THAT(portfolio.records, ElementsAre(sized(64, 64), sized(2, 128), sized(3, 128)));
+}
+
+TEST(Portfolio, DamagedSizesAreRefused) {
+  Record record = portfolio_record(
+      typed_problem(Layout::nt, 7, 8, 9, DType::f32, DType::f32, MathMode::strict), 64);
+  record.measurement.emplace();
+  std::vector<Record> two{record, record};
+  two[1].problem.m = 64;
+  const std::string good = portfolio_text({two, {}, ""});
+  EXPECT_EQ(read_portfolio(good).records.size(), 2U);
+  const std::size_t at = good.find("[[64,");
+  ASSERT_NE(at, std::string::npos);
+  for (const char* also :
+       {"[[-5,8,9,4,4,4,1.0]]", "[[64,8,9,3,4,4,1.0]]", "[[64,8,9,4,4,4,-1.0]]",
+        "[[1e30,8,9,4,4,4,1.0]]", "[[64.5,8,9,4,4,4,1.0]]", "[[64,8,9,4,4,4]]", "[7]", "null"}) {
+    std::string damaged = good;
+    damaged.replace(at, good.find("]]", at) + 2 - at, also);
+    EXPECT_THROW(read_portfolio(damaged), Error) << also;
+  }
+}
+
 TEST(Portfolio, OneLineHasTheSizesOfACandidate) {
   const auto sized = [](std::int64_t m, int alignment, DType type, double us) {
     Record record = portfolio_record(

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/matmul/served_checks.hpp"
+#include "tests/matmul/quantize_checks.hpp"
 #include "tilewise/error.hpp"
 #include "tilewise/matmul.h"
 #include "tilewise/matmul.hpp"
@@ -22,11 +22,11 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::byte kCanary{0x5a};
+using test::kCanary;
 
-class QuantizeOnTheCpu : public test::Served {
+class QuantizeOnTheCpu : public test::Quantizing {
  protected:
-  QuantizeOnTheCpu() : Served("host:sm_90a") {}
+  QuantizeOnTheCpu() : Quantizing("host:sm_90a") {}
 
   /// Rows of a matrix, `gap` elements apart; those between are NaN, and stay what they were in
   /// results.
@@ -110,89 +110,13 @@ TEST_F(QuantizeOnTheCpu, EveryTypeSizeAndAlignment) {
   check(matmul, DType::bf16, DType::e4m3, 4, 0, 1, false);
 }
 
-/// Rows of 128 elements, each with one scale, against the division of f32.
-void check_rows(Matmul& matmul, DType to, const std::vector<float>& x) {
-  const std::size_t rows = x.size() / 128;
-  std::vector<std::byte> numbers(x.size(), kCanary);
-  std::vector<float> scales(rows, -1);
-  matmul.quantize({.from = DType::f32,
-                   .to = to,
-                   .rows = std::int64_t(rows),
-                   .columns = 128,
-                   .matrix = x.data(),
-                   .ld = 128,
-                   .numbers = numbers.data(),
-                   .ld_numbers = 128,
-                   .scales = scales.data(),
-                   .ld_scales = 1});
-  const float largest = to == DType::e4m3 ? 448 : 57344;
-  for (std::size_t i = 0; i < rows; ++i) {
-    float most = 0;
-    for (std::size_t j = 0; j < 128; ++j)
-      if (std::fabs(x[i * 128 + j]) > most) most = std::fabs(x[i * 128 + j]);
-    const float scale = std::max(most / largest, std::numeric_limits<float>::min());
-    ASSERT_EQ(scales[i], scale) << most;
-    for (std::size_t j = 0; j < 128; ++j) {
-      const float value = x[i * 128 + j];
-      std::byte right{};
-      from_double(to, double{value / scale}, &right);
-      if (std::isnan(value / scale))
-        ASSERT_TRUE(std::isnan(to_double(to, &numbers[i * 128 + j]))) << value;
-      else
-        ASSERT_EQ(numbers[i * 128 + j], right) << std::hexfloat << value << " / " << scale;
-    }
-  }
-}
+TEST_F(QuantizeOnTheCpu, QuotientsNextToTies) { check_ties(); }
+TEST_F(QuantizeOnTheCpu, ZerosInfinitiesAndNan) { check_special(); }
 
-TEST_F(QuantizeOnTheCpu, QuotientsNextToTies) {
+TEST_F(QuantizeOnTheCpu, LongRowsAndManyRowsAreSharedByBlocks) {
   Matmul matmul(options);
-  std::mt19937 generator(1);
-  for (const DType to : {DType::e4m3, DType::e5m2}) {
-    const float largest = to == DType::e4m3 ? 448 : 57344;
-    std::vector<float> x;
-    for (const int exponent : {-118, -90, -60, -44, -43, -1, 0, 60, 75, 76, 77, 119})
-      for (int row = 0; row < 24; ++row) {
-        // Scales next to few bits are those whose quotients come nearest to a tie.
-        float most = std::ldexp(1.0F + float(generator() >> 9) * 0x1p-23F, exponent);
-        if (row % 2 == 0) {
-          most = std::ldexp(7 * (1 + float(row) / 24), exponent - 2);
-          for (std::size_t steps = generator() % 8; steps > 0; --steps)
-            most = std::nextafter(most, 0.0F);
-        }
-        const float scale = most / largest;
-        x.push_back(row % 3 == 0 ? -most : most);
-        while (x.size() % 128 != 0) {
-          // An odd number of at most five bits, and elements around its product with the scale.
-          const float tie = std::ldexp(float(generator() % 16 * 2 + 1), -int(generator() % 17));
-          float value = std::min(tie * scale, most);
-          for (std::size_t steps = generator() % 4; steps > 0; --steps)
-            value = std::nextafter(value, generator() % 2 == 0 ? 0.0F : most);
-          x.push_back(generator() % 2 == 0 ? value : -value);
-        }
-      }
-    check_rows(matmul, to, x);
-  }
-}
-
-TEST_F(QuantizeOnTheCpu, ZerosInfinitiesAndNan) {
-  Matmul matmul(options);
-  const float infinity = std::numeric_limits<float>::infinity();
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  const float denormal = std::numeric_limits<float>::denorm_min();
-  const float largest = std::numeric_limits<float>::max();
-  for (const DType to : {DType::e4m3, DType::e5m2}) {
-    std::vector<float> x;
-    for (const std::vector<float>& some : std::vector<std::vector<float>>{
-             {0.0F, -0.0F},
-             {0.0F, -0.0F, nan, -nan},
-             {denormal, -denormal, 3 * denormal, -0.0F},
-             {0x1p-126F, -0x1p-130F, denormal, -0.0F},
-             {1, -0.0F, nan, denormal, -denormal, -0x1p-60F},
-             {infinity, -infinity, 1, -1, 0.0F, -0.0F, nan, largest},
-             {largest, -largest, 1, -1, -0.0F, -denormal, 0x1p100F, nan, -0x1p116F}})
-      for (std::size_t j = 0; j < 128; ++j) x.push_back(some[j % some.size()]);
-    check_rows(matmul, to, x);
-  }
+  check(matmul, DType::bf16, DType::e4m3, 1, 20000, 0, false);  // 3 blocks across
+  check(matmul, DType::f32, DType::e4m3, 530000, 1, 0, false);  // more than 65535 x 8 rows
 }
 
 TEST_F(QuantizeOnTheCpu, WhatNoMatrixHasIsRefused) {

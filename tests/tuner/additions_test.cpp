@@ -38,6 +38,12 @@ TEST(ChooseGaining, TakesWhatGainsMostFirstAndNothingTwice) {
   EXPECT_THAT(chosen({}, {}), IsEmpty());
 }
 
+TEST(ChooseGaining, WhereNothingServesTheFastestCountsMost) {
+  EXPECT_THAT(chosen({kNever, kNever}, {{3, 2, kNever}, {3, 2, kNever}}, 0, 1), ElementsAre(1));
+  EXPECT_THAT(chosen({kNever, 5}, {{kNever, kNever}, {4, 6}}), ElementsAre(0))
+      << "no column serves the first row";
+}
+
 TEST(ChooseGaining, CountsTheGainBesideThoseThatWereTaken) {
   // Columns 0 and 1 are for the same row; column 2 is for another row, with a smaller gain.
   EXPECT_THAT(chosen({10, 10}, {{1, 2, 10}, {10, 10, 8}}), ElementsAre(0, 2));

@@ -100,5 +100,26 @@ TEST_F(FewRecords, ImportedAndQuarantinedWinnersAreLeftOut) {
   EXPECT_EQ(served(10), (FewRecordsOf{{256, 64}}));
 }
 
+TEST_F(FewRecords, AQuarantinedRecordIsLeftOutWhereItsConfigurationServesElsewhere) {
+  win(64, 32);
+  win(128, 32);
+  database.set_general(add(test::make_problem(Layout::nn, 64, 4096, 4096), 64));
+  EXPECT_EQ(served(10), (FewRecordsOf{{64, 32}, {64, 64}, {128, 32}}));
+  for (const Winner& winner : database.winners(gpu))
+    if (winner.record.problem.m == 64) database.quarantine(winner.record.id, "a wrong result");
+  EXPECT_EQ(served(10), (FewRecordsOf{{64, 64}, {128, 32}}));
+}
+
+TEST_F(FewRecords, ConfigurationsThatThisVersionLacksAreLeftOut) {
+  win(64, 32);
+  win(128, 64);
+  Record unknown = few_records(database, gpu, 10).front();
+  unknown.problem.m = 4;
+  unknown.candidate.kernel_template = "gone";
+  database.set_winner(database.add(unknown));
+  EXPECT_EQ(served(10), (FewRecordsOf{{64, 32}, {128, 64}}));
+  EXPECT_EQ(served(1).size(), 1U);
+}
+
 }  // namespace
 }  // namespace tilewise::few_records_test
