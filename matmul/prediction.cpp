@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <any>
 #include <functional>
-#include <string_view>
 #include <utility>
 
 #include "templates/kernel_template.hpp"
@@ -55,15 +54,18 @@ bool may_set(const KernelTemplate& kernel, const Configuration& changed,
 /// would not, as where the rows of another problem were not aligned, or where it had more tiles.
 bool does_in_vain(const KernelTemplate& kernel, const Configuration& configuration,
                   const Problem& problem, const DeviceInfo& device) {
-  constexpr std::pair<std::string_view, const char*> kHints[] = {{"pack_a_pays", "PACK_A"},
-                                                                 {"pack_b_pays", "PACK_B"},
-                                                                 {"cluster_needed", nullptr},
-                                                                 {"stream_k_has_work", nullptr}};
-  for (const Constraint& constraint : kernel.constraints)
-    for (const auto& [hint, parameter] : kHints)
-      if (constraint.name == hint && (!parameter || configuration.at(parameter) != 0) &&
-          !constraint.holds({problem, configuration, device}))
-        return true;
+  const auto holds = [&](const Constraint& constraint, const Configuration& tried) {
+    return constraint.holds({problem, tried, device});
+  };
+  for (const Constraint& constraint : kernel.constraints) {
+    if (constraint.name == "cluster_needed" || constraint.name == "stream_k_has_work") {
+      if (!holds(constraint, configuration)) return true;
+    } else if (constraint.name == "pack_a_pays" || constraint.name == "pack_b_pays") {
+      Configuration without = configuration;
+      without.set(constraint.name == "pack_a_pays" ? "PACK_A" : "PACK_B", 0);
+      if (!holds(constraint, configuration) && holds(constraint, without)) return true;
+    }
+  }
   return false;
 }
 
