@@ -288,24 +288,21 @@ std::size_t fill_from(Portfolio& portfolio, Portfolio older, std::size_t most) {
     throw Error(ErrorKind::invalid_argument, "a portfolio is of one GPU, not of " +
                                                  records.front().gpu + " and " +
                                                  older.records.front().gpu);
-  struct OfKind {
-    std::set<Candidate> own, added;
-  };
-  std::map<std::pair<std::string, Layout>, OfKind> kinds;
+  std::map<std::pair<std::string, Layout>, std::set<Candidate>> kinds;
   std::set<Problem> problems;
-  const auto of = [&](const Record& record) -> OfKind& {
+  const auto of = [&](const Record& record) -> std::set<Candidate>& {
     return kinds[{kind_text(record.problem), layout_of(record.problem)}];
   };
   for (const Record& record : records) {
-    of(record).own.insert(record.candidate);
+    of(record).insert(record.candidate);
     problems.insert(record.problem);
   }
   std::vector<Record> added;
   for (auto record = older.records.rbegin(); record != older.records.rend(); ++record) {
-    OfKind& kind = of(*record);
-    if (problems.contains(record->problem) || kind.own.contains(record->candidate)) continue;
-    if (kind.own.size() + kind.added.size() < most) kind.added.insert(record->candidate);
-    if (kind.added.contains(record->candidate)) added.push_back(std::move(*record));
+    std::set<Candidate>& kind = of(*record);
+    if (problems.contains(record->problem)) continue;
+    if (kind.size() < most) kind.insert(record->candidate);
+    if (kind.contains(record->candidate)) added.push_back(std::move(*record));
   }
   const std::size_t count = added.size();
   std::move(added.rbegin(), added.rend(), std::back_inserter(records));

@@ -56,11 +56,11 @@ Portfolio read_portfolio(const std::string& text);
 /// alignments of A, B and C, and the time of the second and further ones as "also". Throws
 /// Error(invalid_argument) for records of several GPUs.
 std::string portfolio_text(const Portfolio& portfolio);
-/// Adds to a portfolio the records of an older one of the same GPU: of each kind of products and
-/// layout, those whose problem and configuration are not in it, while it has fewer than `most`
-/// configurations; the last ones, which were added last, come first. Also adds the corrections of
-/// kinds without any. Returns the number of added records. Throws Error(invalid_argument) for
-/// portfolios of different GPUs.
+/// Adds to a portfolio the records of an older one of the same GPU whose problem is not in it: of
+/// each kind of products and layout those of its configurations and, while it has fewer than
+/// `most`, of further ones. The last ones, which were added last, come first. Also adds the
+/// corrections of kinds without any. Returns the number of added records. Throws
+/// Error(invalid_argument) for portfolios of different GPUs.
 std::size_t fill_from(Portfolio& portfolio, Portfolio older, std::size_t most);
 
 }  // namespace tilewise

@@ -313,8 +313,9 @@ TEST_F(CliDatabase, APortfolioIsFilledFromAnOlderOne) {
   write(file("older.json"), older.dump());
   const Json filled =
       portfolio({"--made-by", "a command", "--fill-from", file("older.json").string()});
-  EXPECT_EQ(filled.at("records").size(), 2U) << "one has the configuration of the new one";
-  EXPECT_EQ(filled.at("made_by"), "a command; 1 record of an older portfolio: an older command");
+  EXPECT_EQ(filled.at("records").size(), 2U) << "a line of each type";
+  EXPECT_EQ(filled.at("records")[0].at("also").size(), 1U);
+  EXPECT_EQ(filled.at("made_by"), "a command; 2 records of an older portfolio: an older command");
 
   write(file("older.json"), "{}");
   const Result none =

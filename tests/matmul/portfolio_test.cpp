@@ -351,8 +351,8 @@ TEST(Portfolio, AnOlderOneFillsWhatTheNewOneLacks) {
   const Portfolio older{{other, same_problem, same_configuration, last, of_layout, of_kind},
                         {{"bf16", {2}}, {"f16", {3}}},
                         "old"};
-  EXPECT_EQ(fill_from(portfolio, older, 2), 3U);
-  EXPECT_THAT(portfolio.records, ElementsAre(own, last, of_layout, of_kind));
+  EXPECT_EQ(fill_from(portfolio, older, 2), 4U);
+  EXPECT_THAT(portfolio.records, ElementsAre(own, same_configuration, last, of_layout, of_kind));
   EXPECT_EQ(portfolio.corrections,
             (std::map<std::string, std::vector<std::uint8_t>>{{"bf16", {1}}, {"f16", {3}}}));
   EXPECT_EQ(portfolio.made_by, "new");
