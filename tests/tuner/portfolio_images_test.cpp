@@ -41,7 +41,7 @@ struct PortfolioImagesTest : MatmulTest {
 // Of products that the choice of kernels did not draw.
 TEST_F(PortfolioImagesTest, AreOfTheKernelsThatServeWhereNothingIsStored) {
   std::set<std::pair<KernelSpec, std::string>> known;
-  for (const PortfolioKernel& one : portfolio_kernels(kHopper, {"bf16"}, 1500))
+  for (const PortfolioKernel& one : portfolio_kernels(kHopper, {"bf16"}, 2500))
     known.emplace(one.kernel, one.launch_revision);
   std::mt19937_64 random(3);
   const auto below = [&](std::int64_t most) {
