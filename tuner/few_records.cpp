@@ -85,7 +85,7 @@ std::set<Candidate> chosen_together(const Database& database, const std::string&
   std::set<Candidate> chosen;
   choose_gaining(
       std::vector<double>(problems.size(), std::numeric_limits<double>::infinity()), times,
-      [&](std::size_t i) { return chosen.size() < most && !chosen.contains(candidates[i]); },
+      [&](std::size_t) { return chosen.size() < most; },
       [&](std::size_t i) { chosen.insert(candidates[i]); }, 0);
   return chosen;
 }

@@ -91,9 +91,11 @@ void setup_export(CLI::App& app, ExportCommand& options) {
       ->transform(whole_number(1, 1000))
       ->needs(portfolio)
       ->capture_default_str();
-  app.add_option("--fill-from", options.older,
-                 "With --portfolio: an older portfolio of the GPU. Where the new one has fewer "
-                 "configurations (--configurations), those of the older one are added")
+  app.add_option(
+         "--fill-from", options.older,
+         "With --portfolio: an older portfolio of the GPU, whose records for other problems are "
+         "added: those of the new one's configurations and, up to --configurations, of "
+         "further ones")
       ->type_name("FILE")
       ->needs(portfolio);
   add_form_options(app, options.form, options.kernel_template, options.problems,
