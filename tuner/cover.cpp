@@ -30,6 +30,11 @@ constexpr double kChecksFrom = 0.8;
 constexpr std::size_t kFirstPoints = 16;
 // A point's search begins with this many stored and portfolio configurations.
 constexpr std::size_t kStored = 8, kOfPortfolio = 8;
+// So many points are compared for each that is searched: the stored and the portfolio
+// configurations that are expected to be fastest are measured, for the corrections. A search takes
+// several times as long, and its candidates are those of one size.
+constexpr std::size_t kComparedOfSearched = 4;
+constexpr std::size_t kCompared = 16;  // stored ones, and as many of the portfolios
 // Two finalists per point, since larger races would take the time of other points.
 constexpr int kPointFinalists = 2;
 // The corrections are fitted again when the number of measurements has grown by this factor.
@@ -67,6 +72,7 @@ class Covering {
 
   CoverResult run() {
     check_templates();
+    count_points();
     measure_points();
     if (unexpected_) std::rethrow_exception(unexpected_);
     if (result_.points.empty() && thrown_) throw *thrown_;
@@ -146,7 +152,7 @@ class Covering {
       const std::optional<Problem> problem = next_point();
       result_.exhausted = !problem;
       if (!problem) break;
-      if (!is_tuned(*problem)) return take(*problem);
+      if (!is_tuned(*problem) && !is_compared(*problem)) return take(*problem);
       ++result_.tuned_before;
     }
     return std::nullopt;
@@ -174,10 +180,14 @@ class Covering {
   }
 
   bool is_check_time() const { return seconds() >= kChecksFrom * options_.budget_seconds; }
-  /// The first points and the checks follow the range's order. The others are the points ahead at
-  /// which a search has the largest expected gain.
+  bool compares_next() const {
+    return !is_check_time() && searched_ >= kFirstPoints &&
+           compared_ < kComparedOfSearched * searched_;
+  }
+  /// The first points, the checks and those to compare follow the range's order. The others are the
+  /// points ahead at which a search has the largest expected gain.
   std::optional<Problem> next_point() {
-    if (is_check_time() || result_.points.size() < kFirstPoints) {
+    if (is_check_time() || searched_ < kFirstPoints || compares_next()) {
       if (std::optional<Problem> in_order = next_of_range()) return in_order;
     } else if (const auto corrections = load_corrections(context_.database, range_.kind, device_)) {
       const Resolver stored = what_is_stored();
@@ -197,6 +207,19 @@ class Covering {
       throw Error(ErrorKind::invalid_argument,
                   "the kernels of these templates serve one size each; covering a range takes "
                   "templates whose kernels serve every size");
+  }
+
+  /// Counts the points of earlier runs.
+  void count_points() {
+    for (const Database::StoredProblem& stored : context_.database.problems(gpu_))
+      if (range_.contains(stored.problem)) ++(is_compared(stored.problem) ? compared_ : searched_);
+  }
+
+  /// Whether configurations were compared at a point, and none was searched for.
+  bool is_compared(const Problem& problem) const {
+    return !context_.database.winner(problem, gpu_) &&
+           context_.database.searches(problem, gpu_).empty() &&
+           context_.database.count({.problem = problem, .gpu = gpu_, .outcome = Outcome::ok}) > 0;
   }
 
   /// Whether an earlier search has a winner for the problem, which stays.
@@ -235,10 +258,16 @@ class Covering {
     TuneOptions& tune_options = taken.options;
     point.problem = problem;
     point.check = is_check_time();
-    tune_options.first = expected(stored, problem, kStored);
-    if (!tune_options.first.empty()) point.served = tune_options.first.front();
-    for (Candidate& candidate : expected(what_is_shipped(), problem, kOfPortfolio))
-      tune_options.first.push_back(std::move(candidate));
+    const bool compares = compares_next();
+    std::vector<Candidate>& first = compares ? tune_options.only : tune_options.first;
+    first = expected(stored, problem, compares ? kCompared : kStored);
+    if (!first.empty() && !compares) point.served = first.front();
+    for (Candidate& candidate :
+         expected(what_is_shipped(), problem, compares ? kCompared : kOfPortfolio))
+      if (std::count(first.begin(), first.end(), candidate) == 0)
+        first.push_back(std::move(candidate));
+    tune_options.compare = !tune_options.only.empty();
+    ++(tune_options.compare ? compared_ : searched_);
     tune_options.brief = true;
     tune_options.budget_seconds = search_seconds();
     tune_options.finalists = kPointFinalists;
@@ -281,8 +310,11 @@ class Covering {
     point.cublas_us = fastest_us(tuned.baselines);
     if (point.served) point.served_us = time_at(table_.ok_records(point.problem), *point.served);
     const std::lock_guard lock(mutex_);
-    result_.points.push_back(std::move(point));
-    measured_ = result_.points.size();
+    if (taken.options.compare)
+      ++result_.compared;
+    else
+      result_.points.push_back(std::move(point));
+    measured_ = result_.points.size() + result_.compared;
     return tuned.failure;
   }
 
@@ -321,6 +353,7 @@ class Covering {
   RangePoints points_;
   PointsAhead ahead_;
   std::size_t taken_ = 0;
+  std::size_t searched_ = 0, compared_ = 0;  ///< points, those of earlier runs included
   CoverResult result_;
 };
 

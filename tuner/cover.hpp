@@ -60,6 +60,7 @@ struct CoverLayout {
 struct CoverResult {
   std::vector<CoverPoint> points;
   std::vector<CoverLayout> layouts;
+  std::size_t compared = 0;      ///< points that were compared, not searched
   std::size_t tuned_before = 0;  ///< sizes that had a winner and stay unchanged
   std::size_t left_out = 0;      ///< sizes that memory did not suffice for
   double seconds = 0;

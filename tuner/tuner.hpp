@@ -41,6 +41,8 @@ struct TuneOptions {
   std::vector<Candidate> first;
   /// If not empty: only these candidates, in this order, if they are valid. No search is stored.
   std::vector<Candidate> only;
+  /// No race: the measurements are stored, and no winner.
+  bool compare = false;
   /// Prefix of the command that reproduces a candidate (reproduce.hpp); added to rejected records.
   std::string reproduce;
 };

@@ -197,7 +197,7 @@ void Tuning::recall() {
   };
   if (session_.incumbent) begin_with(*session_.incumbent, true);
   for (const Candidate& candidate : session_.options.first)
-    if (session_.space.contains(candidate)) begin_with(candidate, true);
+    if (session_.space.allows(candidate)) begin_with(candidate, true);
   std::vector<Candidate> shipped;
   if (session_.options.first.empty() && session_.options.only.empty())
     shipped = shipped_candidates(session_.context.database, session_.space);
@@ -482,6 +482,7 @@ void Tuning::race() {
   session_.result.busy_seconds = busy_.seconds();
   end_sharing();
   end_compiling();
+  if (session_.options.compare) return;
   Race(session_).run();
   if (!session_.stopped() && !session_.result.failure) keep_general();
 }

@@ -173,7 +173,8 @@ void print_covered(const Covered& covered, const Output& output) {
       covered.devices > 1 ? std::to_string(covered.devices) + " x " : std::string();
   print_line("covered " + range_text(covered.range) + " on " + several + covered.gpu.info.name +
              " in " + format_seconds(result.seconds) + ": " + std::to_string(result.points.size()) +
-             " points, the last " + std::to_string(checks(result)) + " as checks");
+             " points, the last " + std::to_string(checks(result)) + " as checks, and " +
+             std::to_string(result.compared) + " compared");
   print_layouts(covered, output);
   print_losses(covered, output);
   if (const Points checks = points_of(result, true); !checks.empty())
@@ -210,6 +211,7 @@ Json covered_json(const Covered& covered) {
                {"seconds", result.seconds},
                {"interrupted", result.interrupted},
                {"exhausted", result.exhausted},
+               {"compared", result.compared},
                {"tuned_before", result.tuned_before},
                {"left_out", result.left_out},
                {"layouts", array_of(result.layouts, layout_json)},

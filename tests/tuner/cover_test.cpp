@@ -9,6 +9,7 @@
 #include <bit>
 #include <cmath>
 #include <latch>
+#include <map>
 #include <set>
 
 #include "matmul/resolve.hpp"
@@ -347,6 +348,40 @@ TEST(MeanLoss, IsGeometricOverPointsThatHaveOne) {
   none.best_us = 1;
   EXPECT_NEAR(mean_loss({&twice, &same, &none}), std::sqrt(2.0) - 1, 1e-12);
   EXPECT_EQ(mean_loss({&none}), 0);
+}
+
+// Only measured, for the corrections: what is expected to be the fastest there.
+TEST_F(Cover, AfterTheFirstPointsMostAreCompared) {
+  options.budget_seconds = 2;
+  const CoverResult result = run();
+  EXPECT_GE(result.points.size(), 16u);
+  EXPECT_GT(result.compared, 20u);
+  EXPECT_LE(result.compared, 4 * result.points.size());
+  std::set<Problem> searched, compared;
+  for (const CoverPoint& point : result.points) searched.insert(point.problem);
+  for (const Database::StoredProblem& stored : database.problems(gpu)) {
+    if (searched.contains(stored.problem)) continue;
+    compared.insert(stored.problem);
+    EXPECT_LE(stored.records, 32);
+    EXPECT_FALSE(database.winner(stored.problem, gpu)) << to_string(stored.problem);
+    EXPECT_THAT(database.searches(stored.problem, gpu), testing::IsEmpty());
+  }
+  EXPECT_EQ(compared.size(), result.compared);
+}
+
+TEST_F(Cover, ASecondRunComparesOtherPoints) {
+  options.budget_seconds = 2;
+  const CoverResult first = run();
+  std::map<Problem, std::int64_t> before;
+  for (const Database::StoredProblem& stored : database.problems(gpu))
+    before[stored.problem] = stored.records;
+  const CoverResult second = run();
+  EXPECT_GE(second.tuned_before, first.compared);
+  EXPECT_GT(second.compared, 0u);
+  std::size_t changed = 0;
+  for (const Database::StoredProblem& stored : database.problems(gpu))
+    changed += before.contains(stored.problem) && before[stored.problem] != stored.records;
+  EXPECT_EQ(changed, 0u);
 }
 
 }  // namespace
