@@ -53,8 +53,10 @@ void add_records(std::vector<Record>& records, const Json& json, const std::stri
   record.outcome = Outcome::ok;
   record.measurement = Measurement{};
   record.environment.host = gpu.substr(0, gpu.find('|'));
-  if (const KernelTemplate* kernel = known_template(record.candidate.kernel_template))
+  if (const KernelTemplate* kernel = known_template(record.candidate.kernel_template)) {
     record.launch_revision = launch_revision(*kernel);
+    record.candidate.configuration = with_added(*kernel, std::move(record.candidate.configuration));
+  }
   set_size(record, problem, {problem.at("m"), problem.at("n"), problem.at("k")},
            problem.at("align"), json.at("us"));
   records.push_back(record);

@@ -50,25 +50,6 @@ bool may_set(const KernelTemplate& kernel, const Configuration& changed,
   return true;
 }
 
-/// Whether a candidate packs an operand, has clusters or shares k where a search for this problem
-/// would not, as where the rows of another problem were not aligned, or where it had more tiles.
-bool does_in_vain(const KernelTemplate& kernel, const Configuration& configuration,
-                  const Problem& problem, const DeviceInfo& device) {
-  const auto holds = [&](const Constraint& constraint, const Configuration& tried) {
-    return constraint.holds({problem, tried, device});
-  };
-  for (const Constraint& constraint : kernel.constraints) {
-    if (constraint.name == "cluster_needed" || constraint.name == "stream_k_has_work") {
-      if (!holds(constraint, configuration)) return true;
-    } else if (constraint.name == "pack_a_pays" || constraint.name == "pack_b_pays") {
-      Configuration without = configuration;
-      without.set(constraint.name == "pack_a_pays" ? "PACK_A" : "PACK_B", 0);
-      if (!holds(constraint, configuration) && holds(constraint, without)) return true;
-    }
-  }
-  return false;
-}
-
 }  // namespace
 
 std::uint64_t key_of(const Packing& p) {
@@ -120,10 +101,29 @@ std::size_t hash_of(const Candidate& candidate) {
   return hash;
 }
 
+bool does_in_vain(const KernelTemplate& kernel, const Configuration& configuration,
+                  const Problem& problem, const DeviceInfo& device) {
+  const auto holds = [&](const Constraint& constraint, const Configuration& tried) {
+    return constraint.holds({problem, tried, device});
+  };
+  for (const Constraint& constraint : kernel.constraints) {
+    if (constraint.name == "cluster_needed" || constraint.name == "stream_k_has_work") {
+      if (!holds(constraint, configuration)) return true;
+    } else if (constraint.name == "pack_a_pays" || constraint.name == "pack_b_pays") {
+      Configuration without = configuration;
+      without.set(constraint.name == "pack_a_pays" ? "PACK_A" : "PACK_B", 0);
+      if (!holds(constraint, configuration) && holds(constraint, without)) return true;
+    }
+  }
+  return false;
+}
+
 std::optional<Candidate> form_for(const Record& record, const Problem& problem,
                                   const DeviceInfo& device) {
   Candidate candidate = record.candidate;
   const KernelTemplate& kernel = find_template(candidate.kernel_template);
+  // Of a record and its form in this version, one is compared.
+  candidate.configuration = with_added(kernel, std::move(candidate.configuration));
   if (!kernel.specialises.empty() && !same_size(record.problem, problem))
     candidate.configuration.set(kernel.specialises, 0);
   if (!meets_constraints(kernel, problem, candidate.configuration, device)) return {};

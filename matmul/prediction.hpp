@@ -47,6 +47,12 @@ bool has_maps_of_call(const Plan& plan);
 /// Hash of the template and all values.
 std::size_t hash_of(const Candidate& candidate);
 
+/// Whether a candidate packs an operand, has clusters or shares k where a search for this problem
+/// would not, as where the rows of another problem were not aligned, or where it had more tiles.
+/// Such a candidate serves only its own problem.
+bool does_in_vain(const KernelTemplate& kernel, const Configuration& configuration,
+                  const Problem& problem, const DeviceInfo& device);
+
 /// The form in which a record's candidate serves the problem; none if no form does. The values of
 /// the record's candidate must be values of the template.
 std::optional<Candidate> form_for(const Record& record, const Problem& problem,

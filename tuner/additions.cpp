@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "matmul/prediction.hpp"
 #include "templates/kernel_template.hpp"
 #include "vocabulary/thread_pool.hpp"
 
@@ -19,7 +20,9 @@ constexpr double kLeastGain = 2e-4;
 double expected_seconds(const Candidate& candidate, const Problem& problem,
                         const Corrections& corrections, const DeviceInfo& device) {
   const KernelTemplate& kernel = find_template(candidate.kernel_template);
-  if (!rejection(kernel, problem, candidate.configuration, device).empty()) return kNever;
+  if (!rejection(kernel, problem, candidate.configuration, device).empty() ||
+      does_in_vain(kernel, candidate.configuration, problem, device))
+    return kNever;
   const Cost cost = estimate(plan_of(candidate, problem, device), device);
   return cost.seconds > 0 ? cost.seconds * corrections.factor(candidate, problem, cost) : kNever;
 }

@@ -146,6 +146,11 @@ bool SearchSpace::contains(const Candidate& candidate) const {
   return space && space->contains(candidate.configuration);
 }
 
+bool SearchSpace::allows(const Candidate& candidate) const {
+  const TemplateSpace* space = space_of(candidate.kernel_template);
+  return space && space->allows(candidate.configuration);
+}
+
 std::map<std::string, std::int64_t> SearchSpace::rejections(std::mt19937_64& generator,
                                                             int draws) const {
   std::map<std::string, std::int64_t> result;

@@ -58,6 +58,9 @@ class SearchSpace {
   std::vector<Candidate> defaults() const;
 
   bool contains(const Candidate& candidate) const;
+  /// The same without the constraints that are for the search only: what serves, as a candidate of
+  /// another size, need not meet these.
+  bool allows(const Candidate& candidate) const;
 
   /// By constraint name, how many of `draws` random raw configurations it is the first to refuse.
   /// Valid draws are not counted. For `autotune space`.

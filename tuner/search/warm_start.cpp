@@ -76,7 +76,7 @@ std::vector<Candidate> shipped_candidates(const Database& database, const Search
                          });
   std::vector<Candidate> good;
   for (Resolver::Expected& one : shipped.expected(space.problem(), kExpected))
-    if (good.size() < kShipped && one.us > 0 && space.contains(one.candidate) &&
+    if (good.size() < kShipped && one.us > 0 && space.allows(one.candidate) &&
         std::find(good.begin(), good.end(), one.candidate) == good.end())
       good.push_back(std::move(one.candidate));
   return good;
