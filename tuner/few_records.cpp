@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "db/database.hpp"
+#include "matmul/portfolio.hpp"
 #include "matmul/stored_corrections.hpp"
 #include "templates/kernel_template.hpp"
 #include "tuner/additions.hpp"
@@ -16,6 +17,7 @@
 namespace tilewise {
 namespace {
 
+constexpr double kUnserved = std::numeric_limits<double>::infinity();
 // What is only expected to be fast is often not.
 constexpr double kUnmeasured = 1.1;
 
@@ -26,26 +28,51 @@ bool counts(const Record& record) {
          bad_values(*kernel, record.candidate.configuration).empty();
 }
 
+/// In the form of this version.
+Candidate current(Candidate candidate) {
+  candidate.configuration =
+      with_added(find_template(candidate.kernel_template), std::move(candidate.configuration));
+  return candidate;
+}
+
+/// The fastest records of a problem that are shipped: more do not improve predictions.
+constexpr std::size_t kOfProblem = 2;
+
 /// The records of a GPU without those that are quarantined.
 class Measured {
  public:
   Measured(const Database& database, const std::string& gpu) : database_(database), gpu_(gpu) {
-    for (Winner& winner : database.winners(gpu))
-      if (!winner.quarantined.empty())
-        quarantined_.insert(winner.record.id);
-      else if (counts(winner.record))
-        serving_.push_back(std::move(winner.record));
-    for (Record& record : database.general(gpu))
+    const auto add = [this](const Record& record) {
       if (counts(record) && !quarantined_.contains(record.id))
-        serving_.push_back(std::move(record));
+        serving_[kind_text(record.problem)].insert(current(record.candidate));
+    };
+    for (const Winner& winner : database.winners(gpu)) {
+      if (!winner.quarantined.empty()) quarantined_.insert(winner.record.id);
+      add(winner.record);
+    }
+    for (const Record& record : database.general(gpu)) add(record);
+    // Of products without a winner, which cover() compared, a shipped one may be the fastest.
+    for (const Record& record : portfolios_of_capability(device_of(gpu, database.device(gpu))))
+      if (const KernelTemplate* kernel = known_template(record.candidate.kernel_template);
+          kernel && bad_values(*kernel, record.candidate.configuration).empty())
+        serving_[kind_text(record.problem)].insert(current(record.candidate));
   }
-  const std::vector<Record>& serving() const { return serving_; }
-  std::vector<Record> at(const Problem& problem) const {
-    std::vector<Record> records =
-        database_.records({.problem = problem, .gpu = gpu_, .outcome = Outcome::ok});
-    std::erase_if(records, [&](const Record& record) {
-      return !counts(record) || quarantined_.contains(record.id);
-    });
+  /// What serves products of a kind in any layout, here or on another GPU of the capability.
+  const std::set<Candidate>& serving(const std::string& kind) { return serving_[kind]; }
+  /// The newest measurements of the candidates at a problem, the fastest first.
+  std::vector<Record> at(const Problem& problem, const std::set<Candidate>& candidates) const {
+    std::map<Candidate, Record> newest;
+    for (Record& record :
+         database_.records({.problem = problem, .gpu = gpu_, .outcome = Outcome::ok}))
+      if (counts(record) && !quarantined_.contains(record.id)) {
+        record.candidate = current(std::move(record.candidate));
+        if (!candidates.contains(record.candidate)) continue;
+        Record& known = newest[record.candidate];
+        if (known.id < record.id) known = std::move(record);
+      }
+    std::vector<Record> records;
+    for (auto& [candidate, record] : newest) records.push_back(std::move(record));
+    std::stable_sort(records.begin(), records.end(), faster);
     return records;
   }
 
@@ -53,67 +80,101 @@ class Measured {
   const Database& database_;
   const std::string& gpu_;
   std::set<std::int64_t> quarantined_;
-  std::vector<Record> serving_;
+  std::map<std::string, std::set<Candidate>> serving_;
 };
 
-/// At most `most` of the records' candidates.
+using ByProblem = std::map<Problem, std::vector<Record>>;
+
+/// One for all candidates that differ only in what `matmul` fits to a size.
+Candidate family_of(Candidate candidate) {
+  const KernelTemplate& kernel = find_template(candidate.kernel_template);
+  for (const Parameter& parameter : kernel.parameters)
+    if (std::count(kernel.of_size.begin(), kernel.of_size.end(), parameter.name) > 0)
+      candidate.configuration.set(parameter.name, parameter.values.front());
+  return candidate;
+}
+
+/// At most `most` families of the records' candidates.
 std::set<Candidate> chosen_together(const Database& database, const std::string& gpu,
-                                    const Measured& measured, const std::vector<Record>& records,
-                                    std::size_t most) {
-  std::set<Problem> different;
+                                    const ByProblem& measured, std::size_t most) {
+  std::map<Candidate, std::size_t> families;
   std::set<Candidate> all;
-  for (const Record& record : records) {
-    different.insert(record.problem);
-    all.insert(record.candidate);
+  std::vector<Problem> problems;
+  for (const auto& [problem, records] : measured) {
+    problems.push_back(problem);
+    for (const Record& record : records) {
+      all.insert(record.candidate);
+      families.emplace(family_of(record.candidate), 0);
+    }
   }
-  if (all.size() <= most) return all;
-  const std::vector<Problem> problems(different.begin(), different.end());
+  std::vector<Candidate> columns;
+  for (auto& [family, column] : families) {
+    column = columns.size();
+    columns.push_back(family);
+  }
+  std::set<Candidate> chosen;
+  if (columns.size() <= most) return {columns.begin(), columns.end()};
   const std::vector<Candidate> candidates(all.begin(), all.end());
   const DeviceInfo device = device_of(gpu, database.device(gpu));
   const auto corrections = load_corrections(database, problems.front(), device);
-  std::vector<std::vector<double>> times =
+  const std::vector<std::vector<double>> expected =
       expected_times(candidates, problems, corrections.value_or(Corrections{}), device, 0);
+  std::vector<std::vector<double>> times(problems.size(),
+                                         std::vector<double>(columns.size(), kUnserved));
   for (std::size_t row = 0; row < problems.size(); ++row) {
-    for (double& time : times[row]) time *= kUnmeasured;
+    std::map<Candidate, double> own;
     for (const Record& record : measured.at(problems[row]))
-      if (const auto found =
-              std::lower_bound(candidates.begin(), candidates.end(), record.candidate);
-          found != candidates.end() && *found == record.candidate)
-        times[row][static_cast<std::size_t>(found - candidates.begin())] =
-            record.measurement->median_us * 1e-6;
+      own[record.candidate] = record.measurement->median_us * 1e-6;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      double& time = times[row][families.at(family_of(candidates[i]))];
+      const auto known = own.find(candidates[i]);
+      time = std::min(time, known != own.end() ? known->second : kUnmeasured * expected[row][i]);
+    }
   }
-  std::set<Candidate> chosen;
   choose_gaining(
-      std::vector<double>(problems.size(), std::numeric_limits<double>::infinity()), times,
+      std::vector<double>(problems.size(), kUnserved), times,
       [&](std::size_t) { return chosen.size() < most; },
-      [&](std::size_t i) { chosen.insert(candidates[i]); }, 0);
+      [&](std::size_t i) { chosen.insert(columns[i]); }, 0);
   return chosen;
+}
+
+/// Of each problem the fastest, and of each family at least one.
+void ship(const ByProblem& measured, const std::set<Candidate>& chosen,
+          std::vector<Record>& shipped) {
+  std::set<Candidate> has_one;
+  for (const auto& [problem, records] : measured) {
+    std::size_t count = 0;
+    for (const Record& record : records) {
+      if (count == kOfProblem) break;
+      const Candidate family = family_of(record.candidate);
+      if (!chosen.contains(family)) continue;
+      ++count;
+      has_one.insert(family);
+      shipped.push_back(record);
+    }
+  }
+  for (const auto& [problem, records] : measured)
+    for (const Record& record : records)
+      if (const Candidate family = family_of(record.candidate);
+          chosen.contains(family) && has_one.insert(family).second)
+        shipped.push_back(record);
 }
 
 }  // namespace
 
 std::vector<Record> few_records(const Database& database, const std::string& gpu,
                                 std::size_t most) {
-  const Measured measured(database, gpu);
-  std::map<std::pair<std::string, Layout>, std::vector<Record>> kinds;
-  for (const Record& record : measured.serving())
-    kinds[{kind_text(record.problem), layout_of(record.problem)}].push_back(record);
-
-  std::vector<Record> few;
-  for (const auto& [kind, records] : kinds) {
-    const std::set<Candidate> chosen = chosen_together(database, gpu, measured, records, most);
-    std::set<Problem> problems;
-    for (const Record& record : records) problems.insert(record.problem);
-    for (const Problem& problem : problems) {
-      std::map<Candidate, Record> newest;
-      for (Record& record : measured.at(problem))
-        if (chosen.contains(record.candidate)) {
-          Record& known = newest[record.candidate];
-          if (known.id < record.id) known = std::move(record);
-        }
-      for (auto& [candidate, record] : newest) few.push_back(std::move(record));
-    }
+  Measured measured(database, gpu);
+  std::map<std::pair<std::string, Layout>, ByProblem> kinds;
+  for (const Database::StoredProblem& stored : database.problems(gpu)) {
+    const std::string kind = kind_text(stored.problem);
+    std::vector<Record> records = measured.at(stored.problem, measured.serving(kind));
+    if (!records.empty())
+      kinds[{kind, layout_of(stored.problem)}][stored.problem] = std::move(records);
   }
+  std::vector<Record> few;
+  for (const auto& [kind, problems] : kinds)
+    ship(problems, chosen_together(database, gpu, problems, most), few);
   return few;
 }
 

@@ -121,5 +121,38 @@ TEST_F(FewRecords, ConfigurationsThatThisVersionLacksAreLeftOut) {
   EXPECT_EQ(served(1).size(), 1U);
 }
 
+// As of a point that `autotune cover` compared.
+TEST_F(FewRecords, AProblemWithoutAWinnerCounts) {
+  win(4096, 128);
+  win(16, 32);
+  add(test::make_problem(Layout::nn, 200, 4096, 4096), 32, Origin::measured, 5);
+  add(test::make_problem(Layout::nn, 200, 4096, 4096), 64, Origin::measured, 4);
+  EXPECT_EQ(served(10), (FewRecordsOf{{4096, 128}, {16, 32}, {200, 32}}))
+      << "a configuration that serves nowhere is left out";
+}
+
+TEST_F(FewRecords, OfAProblemTheFastestAreShipped) {
+  for (const int tile_m : {32, 64, 128}) win(tile_m, tile_m);
+  const Problem problem = test::make_problem(Layout::nn, 200, 4096, 4096);
+  for (const int tile_m : {32, 64, 128}) add(problem, tile_m, Origin::measured, 1000 - tile_m);
+  EXPECT_EQ(served(10), (FewRecordsOf{{32, 32}, {64, 64}, {128, 128}, {200, 64}, {200, 128}}));
+}
+
+// matmul() fits SPLIT_K to a size, so one configuration has all its values.
+TEST_F(FewRecords, ConfigurationsThatDifferInWhatASizeDecidesAreOne) {
+  const auto add_split = [&](std::int64_t m, int split) {
+    Record record = few_records(database, gpu, 10).front();
+    record.problem.m = m;
+    record.candidate.configuration.set("SPLIT_K", split);
+    database.set_winner(database.add(record));
+  };
+  win(4096, 128);
+  add_split(64, 2);
+  add_split(32, 4);
+  std::set<std::int64_t> rows;
+  for (const Record& record : few_records(database, gpu, 1)) rows.insert(record.problem.m);
+  EXPECT_EQ(rows, (std::set<std::int64_t>{32, 64, 4096}));
+}
+
 }  // namespace
 }  // namespace tilewise::few_records_test
