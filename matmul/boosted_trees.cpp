@@ -13,8 +13,15 @@ namespace {
 
 constexpr double kRate = 0.08;  // the learning rate: the weight of each tree
 constexpr double kShrink = 1;   // regularisation: rows of value 0 added to each leaf
+constexpr int kLeafBits = 16;   // of a leaf's float that are not stored, and are 0
 
 }  // namespace
+
+BoostedTrees::Node BoostedTrees::Node::leaf(double value) {
+  const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
+  constexpr std::uint32_t kHalf = 1U << (kLeafBits - 1), kDropped = (1U << kLeafBits) - 1;
+  return {static_cast<std::int32_t>((bits + kHalf) & ~kDropped), 0, kLeaf};
+}
 
 /// Data shared by all nodes of a fit.
 struct BoostedTrees::Growing {
@@ -183,8 +190,9 @@ T take(std::span<const std::uint8_t>& bytes) {
 
 }  // namespace
 
-// Format: the mean, then for each tree its number of nodes and its nodes. A node is its feature,
-// its limit (in a leaf the value) and, except in a leaf, the distance to the right node.
+// Format: the mean, then for each tree its number of nodes and its nodes in the order of a walk
+// that visits each left node first. A node is its feature and its limit, a leaf kLeaf and its
+// value.
 std::vector<std::uint8_t> BoostedTrees::to_bytes() const {
   std::vector<std::uint8_t> bytes;
   append_bytes(bytes, mean_);
@@ -195,8 +203,11 @@ std::vector<std::uint8_t> BoostedTrees::to_bytes() const {
     for (std::size_t i = roots_[t]; i < end; ++i) {
       const Node& node = nodes_[i];
       append_bytes(bytes, node.feature);
-      append_bytes(bytes, node.limit);
-      if (!node.is_leaf()) append_bytes(bytes, node.right);
+      if (node.is_leaf())
+        append_bytes(
+            bytes, static_cast<std::uint16_t>(static_cast<std::uint32_t>(node.limit) >> kLeafBits));
+      else
+        append_bytes(bytes, static_cast<std::int16_t>(node.limit));
     }
   }
   return bytes;
@@ -214,20 +225,28 @@ BoostedTrees BoostedTrees::from_bytes(std::span<const std::uint8_t> bytes, std::
     trees.roots_.push_back(static_cast<std::uint32_t>(trees.nodes_.size()));
     const auto nodes = take<std::uint16_t>(bytes);
     require(nodes > 0);
+    std::vector<std::size_t> open;  // nodes whose left side is being read
     for (std::uint32_t i = 0; i < nodes; ++i) {
       Node node;
       node.feature = take<std::uint8_t>(bytes);
-      node.limit = take<std::int32_t>(bytes);
       if (node.is_leaf()) {
+        node.limit = static_cast<std::int32_t>(
+            static_cast<std::uint32_t>(take<std::uint16_t>(bytes)) << kLeafBits);
         require(std::isfinite(node.value()));  // times are compared
+        // The next node is the right one of the last whose left side is complete now.
+        require(open.empty() == (i + 1 == nodes));
+        if (!open.empty()) {
+          trees.nodes_[open.back()].right =
+              static_cast<std::uint16_t>(trees.nodes_.size() + 1 - open.back());
+          open.pop_back();
+        }
       } else {
-        node.right = take<std::uint16_t>(bytes);
-        // A walk moves forward inside its tree, so it ends at one of its leaves.
-        require(node.feature < features && node.right > 1 && i + node.right < nodes);
+        require(node.feature < features);
+        node.limit = take<std::int16_t>(bytes);
+        open.push_back(trees.nodes_.size());
       }
       trees.nodes_.push_back(node);
     }
-    require(trees.nodes_.back().is_leaf());
   }
   require(bytes.empty());
   return trees;

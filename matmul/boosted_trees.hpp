@@ -33,7 +33,8 @@ class BoostedTrees {
   /// The predicted value. Requires fitted() and as many features as the rows have.
   double operator()(const std::vector<int>& features) const;
 
-  /// The fit as bytes. Requires fewer than 255 features and trees of fewer than 65,536 nodes.
+  /// The fit as bytes. Requires fewer than 255 features with values of 16 bits, and trees of fewer
+  /// than 65,536 nodes.
   std::vector<std::uint8_t> to_bytes() const;
   /// The inverse of to_bytes(). Throws Error(invalid_argument) if the bytes are not trees over
   /// `features` features.
@@ -48,9 +49,8 @@ class BoostedTrees {
     std::uint8_t feature = kLeaf;
     bool is_leaf() const { return feature == kLeaf; }
     float value() const { return std::bit_cast<float>(limit); }  ///< value of a leaf
-    static Node leaf(double value) {
-      return {std::bit_cast<std::int32_t>(static_cast<float>(value)), 0, kLeaf};
-    }
+    /// The value is rounded to the 16 bits that to_bytes() stores: 8 of the fraction.
+    static Node leaf(double value);
   };
   struct Growing;
   struct Split {

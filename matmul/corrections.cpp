@@ -18,8 +18,9 @@ using Json = nlohmann::ordered_json;
 
 const double kMost = std::log(5.0);
 constexpr BoostedTrees::Options kTrees{
-    .trees = 120, .depth = 5, .least_rows = 12, .row_share = 0.8, .feature_share = 0.5};
+    .trees = 240, .depth = 5, .least_rows = 12, .row_share = 0.8, .feature_share = 0.5};
 constexpr int kSizeFeatures = 13;
+constexpr int kForm = 2;  // of the bytes of the trees
 
 /// The logarithm to base 2, in steps of 1/8.
 int eighths(double value) {
@@ -80,12 +81,13 @@ std::string fingerprint(const KernelTemplate& kernel, Problem problem, const Dev
   return hash_text(text);
 }
 
-/// Identifies the parameters, the revision and the estimates that a template's trees are fitted to.
+/// Identifies the form, the parameters, the revision and the estimates of a template's trees.
 Json identity_of(const KernelTemplate& kernel, const std::string& estimates) {
   Json names = Json::array();
   for (const Parameter& parameter : kernel.parameters) names.push_back(parameter.name);
   std::sort(names.begin(), names.end());
-  return {{"revision", launch_revision(kernel)},
+  return {{"form", kForm},
+          {"revision", launch_revision(kernel)},
           {"parameters", std::move(names)},
           {"estimates", estimates}};
 }

@@ -10,7 +10,7 @@
 namespace tilewise {
 namespace {
 
-constexpr std::int64_t kMostRecords = 20'000;
+constexpr std::int64_t kMostRecords = 40'000;
 
 RecordFilter measured(const Problem& problem, const DeviceInfo& device) {
   RecordFilter filter;
