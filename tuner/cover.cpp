@@ -30,11 +30,12 @@ constexpr double kChecksFrom = 0.8;
 constexpr std::size_t kFirstPoints = 16;
 // A point's search begins with this many stored and portfolio configurations.
 constexpr std::size_t kStored = 8, kOfPortfolio = 8;
-// So many points are compared for each that is searched: the stored and the portfolio
+// One of so many points is searched. The others are compared: the stored and the portfolio
 // configurations that are expected to be fastest are measured, for the corrections. A search takes
 // several times as long, and its candidates are those of one size.
-constexpr std::size_t kComparedOfSearched = 4;
-constexpr std::size_t kCompared = 16;  // stored ones, and as many of the portfolios
+constexpr std::size_t kSearchedOf = 5;
+constexpr std::size_t kCompared = 16;      // stored ones, and as many of the portfolios
+constexpr std::size_t kLeastCompared = 2;  // with fewer a point is searched
 // Two finalists per point, since larger races would take the time of other points.
 constexpr int kPointFinalists = 2;
 // The corrections are fitted again when the number of measurements has grown by this factor.
@@ -72,19 +73,19 @@ class Covering {
 
   CoverResult run() {
     check_templates();
-    count_points();
+    recall_points();
     measure_points();
     if (unexpected_) std::rethrow_exception(unexpected_);
-    if (result_.points.empty() && thrown_) throw *thrown_;
+    if (nothing_measured() && thrown_) throw *thrown_;
     if (working_ > 0) try {
         result_.layouts = table_.reduce(result_.points);
         if (!result_.points.empty() && !stopped())
           table_.add_for_other_sizes(result_.points, result_.layouts);
       } catch (const Error& error) {
-        if (result_.points.empty()) throw;
+        if (nothing_measured()) throw;
         if (!result_.failure) result_.failure = error;
       }
-    if (result_.points.empty() && result_.exhausted && result_.tuned_before == 0)
+    if (nothing_measured() && result_.exhausted && result_.tuned_before == 0)
       throw Error(ErrorKind::invalid_argument,
                   "the range has no size that can be measured: each has more work or memory than a "
                   "point may have");
@@ -149,11 +150,19 @@ class Covering {
 
   std::optional<Taken> next_taken() {
     while (goes_on() || (taken_ == 0 && !stopped())) {
-      const std::optional<Problem> problem = next_point();
-      result_.exhausted = !problem;
-      if (!problem) break;
-      if (!is_tuned(*problem) && !is_compared(*problem)) return take(*problem);
-      ++result_.tuned_before;
+      const bool compares = compares_next();
+      if (const std::optional<Problem> problem = next_point(compares)) {
+        if (!is_tuned(*problem) && !is_compared(*problem)) return take(*problem, compares);
+        ++result_.tuned_before;
+        continue;
+      }
+      result_.exhausted = compared_.empty();
+      if (result_.exhausted) break;
+      const Problem last = compared_.back();  // what was compared is searched at last
+      compared_.pop_back();
+      Taken taken = take(last, false);
+      taken.point.check = false;
+      return taken;
     }
     return std::nullopt;
   }
@@ -180,14 +189,17 @@ class Covering {
   }
 
   bool is_check_time() const { return seconds() >= kChecksFrom * options_.budget_seconds; }
+  bool nothing_measured() const { return result_.points.empty() && result_.compared == 0; }
+
+  /// Never without a cost model, which comparisons are for, and without a compiler.
   bool compares_next() const {
-    return !is_check_time() && searched_ >= kFirstPoints &&
-           compared_ < kComparedOfSearched * searched_;
+    return !is_check_time() && stored_before_ + taken_ >= kFirstPoints &&
+           taken_ % kSearchedOf != 0 && context_.compiler && can_estimate(device_);
   }
   /// The first points, the checks and those to compare follow the range's order. The others are the
   /// points ahead at which a search has the largest expected gain.
-  std::optional<Problem> next_point() {
-    if (is_check_time() || searched_ < kFirstPoints || compares_next()) {
+  std::optional<Problem> next_point(bool compares) {
+    if (is_check_time() || stored_before_ + taken_ < kFirstPoints || compares) {
       if (std::optional<Problem> in_order = next_of_range()) return in_order;
     } else if (const auto corrections = load_corrections(context_.database, range_.kind, device_)) {
       const Resolver stored = what_is_stored();
@@ -209,10 +221,13 @@ class Covering {
                   "templates whose kernels serve every size");
   }
 
-  /// Counts the points of earlier runs.
-  void count_points() {
+  /// Reads the points of earlier runs.
+  void recall_points() {
     for (const Database::StoredProblem& stored : context_.database.problems(gpu_))
-      if (range_.contains(stored.problem)) ++(is_compared(stored.problem) ? compared_ : searched_);
+      if (range_.contains(stored.problem)) {
+        ++stored_before_;
+        if (is_compared(stored.problem)) compared_.push_back(stored.problem);
+      }
   }
 
   /// Whether configurations were compared at a point, and none was searched for.
@@ -250,7 +265,24 @@ class Covering {
     });
   }
 
-  Taken take(const Problem& problem) {
+  /// Those in this run's space, but for the constraints of the search.
+  std::vector<Candidate> allowed(std::vector<Candidate> candidates, const Problem& problem) const {
+    const SearchSpace space(problem, device_, templates(), general_kernels());
+    std::erase_if(candidates, [&](const Candidate& one) { return !space.allows(one); });
+    return candidates;
+  }
+
+  /// The stored and the portfolios' candidates that are expected to be fastest, each once.
+  std::vector<Candidate> known(std::vector<Candidate> stored, const Problem& problem,
+                               std::size_t of_portfolio) const {
+    for (Candidate& candidate : expected(what_is_shipped(), problem, of_portfolio))
+      if (std::count(stored.begin(), stored.end(), candidate) == 0)
+        stored.push_back(std::move(candidate));
+    return stored;
+  }
+
+  /// `compares`: unless there are too few configurations, or an imported winner is to be replaced.
+  Taken take(const Problem& problem, bool compares) {
     refresh_corrections(context_.database, problem, device_, kGrowth, Assess::no);
     const Resolver stored = what_is_stored();
     Taken taken;
@@ -258,16 +290,16 @@ class Covering {
     TuneOptions& tune_options = taken.options;
     point.problem = problem;
     point.check = is_check_time();
-    const bool compares = compares_next();
-    std::vector<Candidate>& first = compares ? tune_options.only : tune_options.first;
-    first = expected(stored, problem, compares ? kCompared : kStored);
-    if (!first.empty() && !compares) point.served = first.front();
-    for (Candidate& candidate :
-         expected(what_is_shipped(), problem, compares ? kCompared : kOfPortfolio))
-      if (std::count(first.begin(), first.end(), candidate) == 0)
-        first.push_back(std::move(candidate));
-    tune_options.compare = !tune_options.only.empty();
-    ++(tune_options.compare ? compared_ : searched_);
+    if (compares && !context_.database.winner(problem, gpu_))
+      tune_options.only =
+          allowed(known(expected(stored, problem, kCompared), problem, kCompared), problem);
+    tune_options.compare = tune_options.only.size() >= kLeastCompared;
+    if (!tune_options.compare) {
+      tune_options.only.clear();
+      tune_options.first = expected(stored, problem, kStored);
+      if (!tune_options.first.empty()) point.served = tune_options.first.front();
+      tune_options.first = known(std::move(tune_options.first), problem, kOfPortfolio);
+    }
     tune_options.brief = true;
     tune_options.budget_seconds = search_seconds();
     tune_options.finalists = kPointFinalists;
@@ -310,10 +342,12 @@ class Covering {
     point.cublas_us = fastest_us(tuned.baselines);
     if (point.served) point.served_us = time_at(table_.ok_records(point.problem), *point.served);
     const std::lock_guard lock(mutex_);
-    if (taken.options.compare)
-      ++result_.compared;
-    else
+    if (!taken.options.compare) {
       result_.points.push_back(std::move(point));
+    } else if (tuned.evaluated > 0) {
+      ++result_.compared;
+      compared_.push_back(point.problem);
+    }
     measured_ = result_.points.size() + result_.compared;
     return tuned.failure;
   }
@@ -353,7 +387,8 @@ class Covering {
   RangePoints points_;
   PointsAhead ahead_;
   std::size_t taken_ = 0;
-  std::size_t searched_ = 0, compared_ = 0;  ///< points, those of earlier runs included
+  std::size_t stored_before_ = 0;  ///< points of earlier runs
+  std::vector<Problem> compared_;  ///< points without a winner, those of earlier runs included
   CoverResult result_;
 };
 

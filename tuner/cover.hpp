@@ -61,7 +61,7 @@ struct CoverResult {
   std::vector<CoverPoint> points;
   std::vector<CoverLayout> layouts;
   std::size_t compared = 0;      ///< points that were compared, not searched
-  std::size_t tuned_before = 0;  ///< sizes that had a winner and stay unchanged
+  std::size_t tuned_before = 0;  ///< sizes that were measured before and stay unchanged
   std::size_t left_out = 0;      ///< sizes that memory did not suffice for
   double seconds = 0;
   bool interrupted = false;
@@ -80,10 +80,13 @@ struct CoverProgress {
 
 /// Measures a range so that every size in it is served near its best. Points come from RangePoints
 /// until the budget ends: in order, or among the points ahead the one with the greatest
-/// expected_loss(). Each point first measures the stored and portfolio configurations that are
-/// expected to be fastest. A short search of kernels that serve every size then continues from the
-/// best of them. Every measurement is stored as in tune(), and each point's winner serves other
-/// sizes by prediction. A size with a winner is skipped: a second run continues with other sizes.
+/// expected_loss(). After the first points one of five is searched: the stored and portfolio
+/// configurations that are expected to be fastest are measured, and a short search of kernels that
+/// serve every size continues from the best of them. The others are compared: these configurations
+/// are measured, for the corrections, and there is no winner. Where the range has no other point,
+/// compared ones are searched. Every measurement is stored as in tune(), and each winner serves
+/// other sizes by prediction. A size that was measured before is skipped: a second run continues
+/// with other sizes.
 /// At the end, where more than most_configurations serve the points of a layout, those with the
 /// least loss are replaced by others measured there. Where there is room, other measured
 /// configurations are added as general records: those with the largest expected gain at sizes

@@ -81,8 +81,9 @@ void setup(CLI::App& app, CoverCommand& options) {
   add_database_option(app, options.database);
   app.footer(
       "Measures sizes spread over a range, so that every size in it is served near its best "
-      "without tuning. At each, what is stored and expected to be the fastest is measured, and a "
-      "short search goes on from the best. The last fifth of the time tells how far what would "
+      "without tuning. At each, what is stored and expected to be the fastest is measured. At one "
+      "of five a short search goes on from the best. The last fifth of the time tells how far what "
+      "would "
       "have been served is from what the search finds.\n\n" +
       examples({"autotune cover --dtype bf16",
                 "autotune cover --dtype bf16 --layout nt --m 1..4096 --n 4096,14336 --k 4096",

@@ -187,11 +187,11 @@ void print_covered(const Covered& covered, const Output& output) {
     print_line("against cuBLAS at " + std::to_string(ratios.count) + " points: geometric mean " +
                format_number(ratios.mean, 2) + "x, least " + format_number(ratios.least, 2) + "x");
   if (result.tuned_before > 0)
-    note(output,
-         std::to_string(result.tuned_before) + " sizes had a winner and are left as they are");
+    note(output, std::to_string(result.tuned_before) +
+                     " sizes were measured before and are left as they are");
   if (result.left_out > 0)
     note(output, std::to_string(result.left_out) + " sizes are left out: memory did not suffice");
-  if (result.exhausted) note(output, "the range has no other sizes: each is tuned");
+  if (result.exhausted) note(output, "the range has no other sizes");
 }
 
 Json covered_json(const Covered& covered) {
