@@ -247,6 +247,7 @@ BoostedTrees BoostedTrees::from_bytes(std::span<const std::uint8_t> bytes, std::
       }
       trees.nodes_.push_back(node);
     }
+    require(open.empty());
   }
   require(bytes.empty());
   return trees;

@@ -198,6 +198,10 @@ TEST(Corrections, OfAnotherCostModelOrTemplateAreNotUsed) {
     json["templates"]["simt"]["estimates"] = "of a newer cost model";
   }));
   EXPECT_TRUE(changed([](nlohmann::json& json) {
+    json["templates"]["simt"].erase("form");  // trees of an earlier version
+    json["templates"]["simt"]["trees"] = nlohmann::json::binary({1, 2, 3});
+  }));
+  EXPECT_TRUE(changed([](nlohmann::json& json) {
     json["templates"]["simt"].erase("estimates");  // an earlier version's
     json["model"] = "of all templates";
   }));
@@ -230,6 +234,31 @@ TEST(Corrections, OfOtherTemplatesStayInAPortfolioAndAreFittedAgainInADatabase) 
   Database database = Database::in_memory();
   database.put({gpu_key(device()), "f32", 1000, bytes});
   EXPECT_FALSE(load_corrections(database, kind, device()));
+}
+
+// A walk must end at a leaf of its tree.
+TEST(Corrections, TreesThatEndWithoutALeafAreAnError) {
+  const std::vector<std::uint8_t> inner{0, 5, 0}, leaf{0xff, 0, 0x3f};
+  const auto tree = [](std::vector<std::vector<std::uint8_t>> nodes) {
+    std::vector<std::uint8_t> bytes(8);       // the mean, 0
+    bytes.insert(bytes.end(), {1, 0, 0, 0});  // one tree
+    bytes.push_back(static_cast<std::uint8_t>(nodes.size()));
+    bytes.push_back(0);
+    for (const auto& node : nodes) bytes.insert(bytes.end(), node.begin(), node.end());
+    return bytes;
+  };
+  EXPECT_EQ(BoostedTrees::from_bytes(tree({leaf}), 1)({3}), 0.5);
+  EXPECT_EQ(BoostedTrees::from_bytes(tree({inner, leaf, leaf}), 1)({9}), 0.5);
+  const std::vector<std::vector<std::vector<std::uint8_t>>> without{{inner},
+                                                                    {inner, leaf},
+                                                                    {inner, leaf, inner},
+                                                                    {inner, inner, leaf},
+                                                                    {leaf, leaf},
+                                                                    {inner, leaf, leaf, leaf}};
+  for (const auto& nodes : without)
+    EXPECT_THROW(BoostedTrees::from_bytes(tree(nodes), 1), Error) << nodes.size();
+  EXPECT_THROW(BoostedTrees::from_bytes(tree({{7, 5, 0}, leaf, leaf}), 1), Error)
+      << "of a feature that is not there";
 }
 
 TEST(Corrections, DamagedBytesAreAnErrorOrHarmless) {
