@@ -295,16 +295,20 @@ std::size_t fill_from(Portfolio& portfolio, Portfolio older, std::size_t most) {
   const auto of = [&](const Record& record) -> std::set<Candidate>& {
     return kinds[{kind_text(record.problem), layout_of(record.problem)}];
   };
+  const auto family = [](const Record& record) {
+    return known_template(record.candidate.kernel_template) ? family_of(record.candidate)
+                                                            : record.candidate;
+  };
   for (const Record& record : records) {
-    of(record).insert(record.candidate);
+    of(record).insert(family(record));
     problems.insert(record.problem);
   }
   std::vector<Record> added;
   for (auto record = older.records.rbegin(); record != older.records.rend(); ++record) {
     std::set<Candidate>& kind = of(*record);
     if (problems.contains(record->problem)) continue;
-    if (kind.size() < most) kind.insert(record->candidate);
-    if (kind.contains(record->candidate)) added.push_back(std::move(*record));
+    if (kind.size() < most) kind.insert(family(*record));
+    if (kind.contains(family(*record))) added.push_back(std::move(*record));
   }
   const std::size_t count = added.size();
   std::move(added.rbegin(), added.rend(), std::back_inserter(records));

@@ -136,6 +136,14 @@ std::optional<Candidate> form_for(const Record& record, const Problem& problem,
   return candidate;
 }
 
+Candidate family_of(Candidate candidate) {
+  const KernelTemplate& kernel = find_template(candidate.kernel_template);
+  for (const std::string& name : kernel.of_size)
+    if (const int* value = candidate.configuration.find(name); value && *value > 1)
+      candidate.configuration.set(name, 2);
+  return candidate;
+}
+
 bool fit_to_size(Candidate& candidate, double& us, const Problem& problem, const DeviceInfo& device,
                  const ExpectedUs& expected_us) {
   bool changed = false;

@@ -61,6 +61,10 @@ std::optional<Candidate> form_for(const Record& record, const Problem& problem,
 /// The expected time of a valid candidate with this plan, in microseconds.
 using ExpectedUs = std::function<double(const Candidate&, const Plan&)>;
 
+/// One for all candidates that differ only in what fit_to_size() sets. Its kernels are others where
+/// it is 1 (all of k in one part) than where it is more.
+Candidate family_of(Candidate candidate);
+
 /// Retunes launch-time parameters for this size; needs no new image. Each parameter is changed by
 /// one value at a time as long as the expected time decreases. `us`: the expected time of the
 /// candidate, replaced by that of the new one. Returns whether the candidate has changed.

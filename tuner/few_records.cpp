@@ -85,15 +85,6 @@ class Measured {
 
 using ByProblem = std::map<Problem, std::vector<Record>>;
 
-/// One for all candidates that differ only in what `matmul` fits to a size.
-Candidate family_of(Candidate candidate) {
-  const KernelTemplate& kernel = find_template(candidate.kernel_template);
-  for (const Parameter& parameter : kernel.parameters)
-    if (std::count(kernel.of_size.begin(), kernel.of_size.end(), parameter.name) > 0)
-      candidate.configuration.set(parameter.name, parameter.values.front());
-  return candidate;
-}
-
 /// At most `most` families of the records' candidates.
 std::set<Candidate> chosen_together(const Database& database, const std::string& gpu,
                                     const ByProblem& measured, std::size_t most) {

@@ -84,8 +84,9 @@ void setup_export(CLI::App& app, ExportCommand& options) {
       ->needs(portfolio);
   app.add_option(
          "--configurations", options.configurations,
-         "With --portfolio: the most configurations of a kind of products and layout, chosen "
-         "together for the stored problems by measured times, where there are none by expected "
+         "With --portfolio: the most configurations of a kind of products and layout (those that "
+         "differ in SPLIT_K alone are one), chosen together for the stored problems by measured "
+         "times, where there are none by expected "
          "ones")
       ->type_name("N")
       ->transform(whole_number(1, 1000))

@@ -294,7 +294,8 @@ TEST_F(CliDatabase, APortfolioIsFilledFromAnOlderOne) {
     fill_samples(made, {.candidates = 20});
   }
   const auto portfolio = [&](std::vector<std::string> more) {
-    std::vector<std::string> arguments{"export", "--portfolio", "--gpu", "H200"};
+    std::vector<std::string> arguments{"export", "--portfolio",      "--gpu",
+                                       "H200",   "--configurations", "1"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Result result = run(arguments);
     EXPECT_EQ(result.status, 0) << result.err;
