@@ -2,7 +2,9 @@
 
 #include <dlfcn.h>
 
+#include "db/zstd.hpp"
 #include "matmul/portfolio.hpp"
+#include "tilewise/error.hpp"
 
 namespace tilewise {
 
@@ -27,8 +29,12 @@ std::vector<fs::path> image_folders(const fs::path& own) {
 
 std::optional<Database> shipped_images(const Target& target, Trust trust) {
   for (const fs::path& folder : image_folders(own_folder()))
-    if (auto found = Database::open_if_any(folder / portfolio_images_name(target), trust))
+    if (auto found = Database::open_if_any(folder / portfolio_images_name(target), trust)) {
+      if (found->has_packs() && !has_zstd())
+        throw Error(ErrorKind::unsupported,
+                    found->path().string() + " is compressed, and libzstd.so.1 cannot be loaded");
       return found;
+    }
   return std::nullopt;
 }
 

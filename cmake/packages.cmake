@@ -46,6 +46,7 @@ GPU and stores it, with every measurement, in a SQLite database.")
 
 set(CPACK_DEBIAN_IMAGES_PACKAGE_NAME tilewise-images)
 set(CPACK_DEBIAN_IMAGES_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_IMAGES_PACKAGE_DEPENDS libzstd1)  # loaded at run time
 set(CPACK_DEBIAN_IMAGES_PACKAGE_ENHANCES ${CPACK_DEBIAN_RUNTIME_PACKAGE_NAME})
 set(CPACK_DEBIAN_IMAGES_DESCRIPTION "Compiled kernels for products that were not tuned, on GPUs of compute
 capability 9.0. With it their first call needs no compiler.")

@@ -122,7 +122,8 @@ std::vector<DamagedPlace> damaged_rows(const Connection& db) {
         read_corrections);
   check("orders", "SELECT o.rowid, " + kOrderColumns + " FROM " + kOrderTables, read_order);
   check("devices", "SELECT rowid, " + kDeviceColumns + " FROM devices AS d", read_device);
-  check("images", "SELECT id, " + kImageColumns + ", log, binary, hash, refused FROM images",
+  check("images",
+        "SELECT id, " + kImageColumns + ", log, unpacked(binary), hash, refused FROM images",
         read_checked_image);
   return damage.take();
 }

@@ -186,6 +186,8 @@ class Database {
                     const std::string& launch_revision, const std::string& why);
   /// For listings: without binaries and logs, and without images that are set aside.
   std::vector<Image> images() const;
+  /// Whether images are packed (packs.hpp), so that reading them takes libzstd.
+  bool has_packs() const;
   /// Lets one process compile while others wait. True when the caller has the claim on the key;
   /// false while another process or thread has it. A claim is free when its process (on this
   /// machine) has ended. It is taken over when it was not renewed for `stale_seconds`. Released by

@@ -41,7 +41,8 @@ StoredImage read_stored_image(Query& row) {
 
 const std::string kImages =
     "SELECT " + kImageColumns +
-    ", log, binary, hash, refused, (SELECT json_group_array(record_id) FROM record_images WHERE "
+    ", log, unpacked(binary), hash, refused, (SELECT json_group_array(record_id) FROM "
+    "record_images WHERE "
     "image_id = images.id) FROM images ORDER BY kernel, target, launch_revision";
 const std::string kSearches =
     "SELECT " + kSearchColumns + " FROM " + kSearchTables + " WHERE ? IN (s.gpu, '') ORDER BY s.id";

@@ -9,7 +9,7 @@ const std::string kUpsertImage = upsert("images", "kernel, target, launch_revisi
                                         kImageColumns + ", log, binary, hash, refused") +
                                  " RETURNING id";
 const std::string kSelectOne = "SELECT id, " + kImageColumns +
-                               ", log, binary, hash FROM images "
+                               ", log, unpacked(binary), hash FROM images "
                                "WHERE kernel = ? AND target = ? AND launch_revision = ? AND "
                                "refused = ''";
 const std::string kSelectAll = "SELECT " + kImageColumns +
@@ -118,6 +118,13 @@ void Database::refuse_image(const KernelSpec& kernel, const Target& target,
         .bind(why, to_string(kernel), to_string(target), launch_revision)
         .run();
   });
+}
+
+bool Database::has_packs() const {
+  const std::lock_guard lock(state_->mutex);
+  const Connection& db = state_->connection;
+  return db.integer("SELECT count(*) FROM sqlite_master WHERE name = 'packs'") > 0 &&
+         db.integer("SELECT count(*) FROM packs") > 0;
 }
 
 std::vector<Image> Database::images() const {

@@ -14,6 +14,7 @@
 
 #include "db/database.hpp"
 #include "db/lock_waits.hpp"
+#include "db/packs.hpp"
 #include "db/sqlite_error.hpp"
 
 namespace tilewise {
@@ -209,6 +210,7 @@ void Connection::open(const std::string& uri, int flags) {
   sqlite3_extended_result_codes(raw, 1);
   busy_ = std::make_shared<Busy>(Busy{path_, std::chrono::milliseconds(kBusyMilliseconds)});
   sqlite3_busy_handler(raw, &Busy::handle, busy_.get());
+  if (define_unpacked(raw) != SQLITE_OK) fail();
 }
 
 void Connection::execute(const std::string& sql) const {

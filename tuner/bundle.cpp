@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "db/packs.hpp"
 #include "db/seal.hpp"
 #include "matmul/executable.hpp"
 #include "matmul/kept_orders.hpp"
@@ -288,6 +289,10 @@ PortfolioImages write_portfolio_images(const ImageStore& images, const Target& t
     });
   }
   if (stopped) return result;
+  const PackResult packed =
+      pack_images(unfinished.path(), threads, [&] { return done(kernels.size()); });
+  if (packed == PackResult::stopped) return result;
+  result.packed = packed == PackResult::done;
   finish(unfinished, path);
   result.bytes = std::filesystem::file_size(path);
   return result;

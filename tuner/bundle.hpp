@@ -61,11 +61,13 @@ struct PortfolioImages {
   std::size_t images = 0, compiled = 0;
   std::vector<std::string> failed;  ///< kernels that do not compile, with the compiler's log
   std::uintmax_t bytes = 0;
+  bool packed = false;  ///< without libzstd the file is not compressed
 };
 /// Writes the images of these kernels to `path`, which replaces an existing file: a database
 /// without records, which the library finds next to it (api/shipped_images.hpp). Compiles on
-/// `threads` threads (0: all cores). `done` is called after each kernel, by one thread at a time;
-/// where it returns false, nothing is written. A failure leaves an existing file unchanged.
+/// `threads` threads (0: all cores). `done` is called after each kernel, and while the
+/// images are compressed, by several threads then; where it returns false, nothing is written. A
+/// failure leaves an existing file unchanged.
 PortfolioImages write_portfolio_images(const ImageStore& images, const Target& target,
                                        const std::vector<PortfolioKernel>& kernels,
                                        const std::filesystem::path& path, int threads,

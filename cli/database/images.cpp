@@ -65,7 +65,9 @@ int run(const ImagesCommand& options, const Output& output) {
   catch_interrupts();
   const PortfolioImages made =
       write_portfolio_images(images, target, kernels, file, options.jobs, [&](std::size_t done) {
-        progress.show(std::to_string(done) + " of " + std::to_string(kernels.size()) + " kernels");
+        if (done < kernels.size())
+          progress.show(std::to_string(done) + " of " + std::to_string(kernels.size()) +
+                        " kernels");
         return !interrupted();
       });
   progress.clear();
@@ -74,6 +76,9 @@ int run(const ImagesCommand& options, const Output& output) {
          counted(made.images, "image") + " in the cache");
     return kInterrupted;
   }
+  if (!made.packed)
+    warn("libzstd.so.1 cannot be loaded: " + file +
+         " is not compressed, and several times as large");
   for (const std::string& failed : made.failed) warn("does not compile: " + failed);
   if (output.json)
     print_document(Json{{"file", file},
@@ -81,12 +86,13 @@ int run(const ImagesCommand& options, const Output& output) {
                         {"bytes", made.bytes},
                         {"images", made.images},
                         {"compiled", made.compiled},
+                        {"packed", made.packed},
                         {"failed", made.failed}});
   else
     note(output, file + ": " + std::to_string(made.bytes / 1024) + " KiB, " +
                      counted(made.images, "image") + " (" + std::to_string(made.compiled) +
                      " compiled now)");
-  return made.failed.empty() ? kOk : kFailure;
+  return made.images > 0 ? kOk : kFailure;
 }
 
 }  // namespace

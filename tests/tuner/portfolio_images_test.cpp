@@ -7,6 +7,7 @@
 #include <set>
 
 #include "api/shipped_images.hpp"
+#include "db/zstd.hpp"
 #include "matmul/executable.hpp"
 #include "matmul/portfolio.hpp"
 #include "matmul/resolve.hpp"
@@ -83,6 +84,7 @@ TEST_F(PortfolioImagesTest, AreWrittenAndWhatDoesNotCompileIsNamed) {
   EXPECT_EQ(made.compiled, made.images);
   EXPECT_THAT(made.failed, AllOf(SizeIs(1), Each(HasSubstr("refused"))));
   EXPECT_EQ(made.bytes, std::filesystem::file_size(path));
+  EXPECT_EQ(made.packed, has_zstd());
   const Database file = Database::open(path, OpenMode::read_only);
   EXPECT_FALSE(file.image(kernels.front().kernel, kHopper, kernels.front().launch_revision));
   EXPECT_TRUE(file.image(kernels.back().kernel, kHopper, kernels.back().launch_revision));
