@@ -431,8 +431,7 @@ void Tuning::try_again(const std::vector<Candidate>& candidates) {
   for (const Candidate& candidate : candidates) begin(candidate);
 }
 
-/// Ends the compiler threads. Among the results not taken, only compiles of other processes and
-/// faults are counted.
+/// Of the results not taken, only compiles of other processes and faults are counted.
 void Tuning::end_compiling() {
   for (const Built& built : ahead_->end()) {
     if (built.stopped) ++session_.result.waited;
