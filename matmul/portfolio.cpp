@@ -1,6 +1,7 @@
 #include "matmul/portfolio.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <functional>
 #include <iterator>
@@ -31,14 +32,40 @@ constexpr int kPortfolioVersion = 1;
 // at different times, and each takes milliseconds to read.
 constexpr std::string_view kThenCorrections = ",\n \"corrections\": ";
 
-/// Puts sizes, alignments and a time into a record of the problem `kind`.
-void set_size(Record& record, Json kind, const Json& sizes, const Json& align, const Json& us) {
-  kind["m"] = sizes.at(0), kind["n"] = sizes.at(1), kind["k"] = sizes.at(2);
-  kind["align"] = align;
-  record.problem = problem_from_json(kind.dump());
+void set_time(Record& record, const Json& us) {
   record.measurement->median_us = us.get<double>();
   if (!(record.measurement->median_us >= 0))
     throw Error(ErrorKind::invalid_argument, "a time is not " + us.dump() + " us");
+}
+
+/// An element of an "also", which is read a thousand times in a process's first product: parsing it
+/// as a problem would take several times as long.
+std::int64_t whole(const Json& also, std::size_t index, std::int64_t least, std::int64_t most) {
+  const Json& value = also.at(index);
+  if (!value.is_number_integer() || value < least || value > most)
+    throw Error(ErrorKind::invalid_argument, "also has " + value.dump() + " where a number from " +
+                                                 std::to_string(least) + " to " +
+                                                 std::to_string(most) + " is allowed");
+  return value.get<std::int64_t>();
+}
+
+void set_size(Record& record, const Json& also) {
+  if (!also.is_array() || also.size() != 7)
+    throw Error(ErrorKind::invalid_argument,
+                "also has m, n, k, three alignments and a time, not " + also.dump());
+  constexpr std::int64_t kLargest = std::int64_t{1} << 40;
+  record.problem.m = whole(also, 0, 0, kLargest);
+  record.problem.n = whole(also, 1, 0, kLargest);
+  record.problem.k = whole(also, 2, 0, kLargest);
+  int alignments[3];
+  for (std::size_t i = 0; i < 3; ++i) {
+    alignments[i] = static_cast<int>(whole(also, 3 + i, 1, 16));
+    if (!std::has_single_bit(static_cast<unsigned>(alignments[i])))
+      throw Error(ErrorKind::invalid_argument,
+                  "an alignment is 1, 2, 4, 8 or 16, not " + also.at(3 + i).dump());
+  }
+  set_alignment(record.problem, {alignments[0], alignments[1], alignments[2]});
+  set_time(record, also.at(6));
 }
 
 /// Adds the record of a line, and those of its "also": further sizes of the same kind of product.
@@ -57,15 +84,12 @@ void add_records(std::vector<Record>& records, const Json& json, const std::stri
     record.launch_revision = launch_revision(*kernel);
     record.candidate.configuration = with_added(*kernel, std::move(record.candidate.configuration));
   }
-  set_size(record, problem, {problem.at("m"), problem.at("n"), problem.at("k")},
-           problem.at("align"), json.at("us"));
+  record.problem = problem_from_json(problem.dump());
+  set_time(record, json.at("us"));
   records.push_back(record);
   if (!json.contains("also")) return;
   for (const Json& also : json.at("also").get_ref<const Json::array_t&>()) {
-    if (!also.is_array() || also.size() != 7)
-      throw Error(ErrorKind::invalid_argument,
-                  "also has m, n, k, three alignments and a time, not " + also.dump());
-    set_size(record, problem, also, {also[3], also[4], also[5]}, also[6]);
+    set_size(record, also);
     records.push_back(record);
   }
 }
