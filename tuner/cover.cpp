@@ -36,6 +36,8 @@ constexpr std::size_t kStored = 8, kOfPortfolio = 8;
 constexpr std::size_t kSearchedOf = 5;
 constexpr std::size_t kCompared = 16;      // stored ones, and as many of the portfolios
 constexpr std::size_t kLeastCompared = 2;  // with fewer a point is searched
+// The most configurations of a stored point that are measured again after their kernels changed.
+constexpr std::size_t kAgain = 16;
 // Two finalists per point, since larger races would take the time of other points.
 constexpr int kPointFinalists = 2;
 // The corrections are fitted again when the number of measurements has grown by this factor.
@@ -150,6 +152,14 @@ class Covering {
 
   std::optional<Taken> next_taken() {
     while (goes_on() || (taken_ == 0 && !stopped())) {
+      if (!stored_.empty()) {
+        const Problem problem = stored_.back();
+        stored_.pop_back();
+        if (std::vector<Candidate> changed = allowed(table_.changed(problem, kAgain), problem);
+            !changed.empty())
+          return again(problem, std::move(changed));
+        continue;
+      }
       const bool compares = compares_next();
       if (const std::optional<Problem> problem = next_point(compares)) {
         if (!is_tuned(*problem) && !is_compared(*problem)) return take(*problem, compares);
@@ -226,8 +236,11 @@ class Covering {
     for (const Database::StoredProblem& stored : context_.database.problems(gpu_))
       if (range_.contains(stored.problem)) {
         ++stored_before_;
+        stored_.push_back(stored.problem);
         if (is_compared(stored.problem)) compared_.push_back(stored.problem);
       }
+    // So that a run that ends early has measured points of all sizes again.
+    std::shuffle(stored_.begin(), stored_.end(), std::mt19937_64(options_.seed));
   }
 
   /// Whether configurations were compared at a point, and none was searched for.
@@ -241,6 +254,14 @@ class Covering {
   bool is_tuned(const Problem& problem) const {
     const auto winner = context_.database.winner(problem, gpu_);
     return winner && winner->quarantined.empty() && winner->record.origin == Origin::measured;
+  }
+
+  /// Measures the configurations of a stored point again.
+  Taken again(const Problem& problem, std::vector<Candidate> candidates) {
+    Taken taken = begun(problem);
+    taken.options.only = std::move(candidates);
+    taken.options.compare = is_compared(problem);
+    return taken;
   }
 
   /// The candidates that are expected to be fastest for the problem, fastest first.
@@ -285,10 +306,9 @@ class Covering {
   Taken take(const Problem& problem, bool compares) {
     refresh_corrections(context_.database, problem, device_, kGrowth, Assess::no);
     const Resolver stored = what_is_stored();
-    Taken taken;
+    Taken taken = begun(problem);
     CoverPoint& point = taken.point;
     TuneOptions& tune_options = taken.options;
-    point.problem = problem;
     point.check = is_check_time();
     if (compares && !context_.database.winner(problem, gpu_))
       tune_options.only =
@@ -300,6 +320,14 @@ class Covering {
       if (!tune_options.first.empty()) point.served = tune_options.first.front();
       tune_options.first = known(std::move(tune_options.first), problem, kOfPortfolio);
     }
+    return taken;
+  }
+
+  /// A point with the options of every search.
+  Taken begun(const Problem& problem) {
+    Taken taken;
+    taken.point.problem = problem;
+    TuneOptions& tune_options = taken.options;
     tune_options.brief = true;
     tune_options.budget_seconds = search_seconds();
     tune_options.finalists = kPointFinalists;
@@ -346,7 +374,8 @@ class Covering {
       result_.points.push_back(std::move(point));
     } else if (tuned.evaluated > 0) {
       ++result_.compared;
-      compared_.push_back(point.problem);
+      if (std::count(compared_.begin(), compared_.end(), point.problem) == 0)
+        compared_.push_back(point.problem);
     }
     measured_ = result_.points.size() + result_.compared;
     return tuned.failure;
@@ -388,6 +417,7 @@ class Covering {
   PointsAhead ahead_;
   std::size_t taken_ = 0;
   std::size_t stored_before_ = 0;  ///< points of earlier runs
+  std::vector<Problem> stored_;    ///< points of earlier runs that this run has not looked at
   std::vector<Problem> compared_;  ///< points without a winner, those of earlier runs included
   CoverResult result_;
 };

@@ -34,19 +34,48 @@ CoverTable::CoverTable(const SizeRange& range, const CoverOptions& options,
                        const TuneContext& context, const DeviceInfo& device)
     : range_(range), options_(options), context_(context), device_(device), gpu_(gpu_key(device)) {}
 
-std::vector<Record> CoverTable::ok_records(const Problem& problem) const {
-  const ImageStore store(&context_.database, context_.cache, context_.compiler);
+std::vector<Record> CoverTable::measured(const Problem& problem) const {
   std::vector<Record> records =
       context_.database.records({.problem = problem, .gpu = gpu_, .outcome = Outcome::ok});
   std::erase_if(records, [&](const Record& record) {
-    if (!record.measurement || record.origin != Origin::measured || !is_general(record))
-      return true;
-    const KernelTemplate& kernel = find_template(record.candidate.kernel_template);
-    return !rejection(kernel, problem, record.candidate.configuration, device_).empty() ||
-           record.source_hash !=
-               current_source_hash(record.candidate, kernel, problem, device_, store);
+    return !record.measurement || record.origin != Origin::measured || !is_general(record) ||
+           !rejection(find_template(record.candidate.kernel_template), problem,
+                      record.candidate.configuration, device_)
+                .empty();
   });
   return records;
+}
+
+std::vector<Record> CoverTable::ok_records(const Problem& problem) const {
+  const ImageStore store(&context_.database, context_.cache, context_.compiler);
+  std::vector<Record> records = measured(problem);
+  std::erase_if(records, [&](const Record& record) {
+    return record.source_hash !=
+           current_source_hash(record.candidate, find_template(record.candidate.kernel_template),
+                               problem, device_, store);
+  });
+  return records;
+}
+
+std::vector<Candidate> CoverTable::changed(const Problem& problem, std::size_t most) const {
+  const ImageStore store(&context_.database, context_.cache, context_.compiler);
+  std::vector<Record> records = measured(problem);
+  const auto is_current = [&](const Candidate& candidate) {
+    const std::string hash = current_source_hash(
+        candidate, find_template(candidate.kernel_template), problem, device_, store);
+    return std::any_of(records.begin(), records.end(), [&](const Record& record) {
+      return record.candidate == candidate && record.source_hash == hash;
+    });
+  };
+  std::stable_sort(records.begin(), records.end(), faster);
+  if (records.empty() || is_current(records.front().candidate)) return {};
+  std::vector<Candidate> changed;
+  for (const Record& record : records)
+    if (changed.size() < most &&
+        std::find(changed.begin(), changed.end(), record.candidate) == changed.end() &&
+        !is_current(record.candidate))
+      changed.push_back(record.candidate);
+  return changed;
 }
 
 std::vector<CoverLayout> CoverTable::reduce(const std::vector<CoverPoint>& points) {

@@ -19,6 +19,9 @@ class CoverTable {
   /// Records of the problem measured on this machine with kernels that would be built now and that
   /// serve every size.
   std::vector<Record> ok_records(const Problem& problem) const;
+  /// The configurations of a stored point whose kernels have changed since they were measured on
+  /// this machine, at most `most`, fastest first. Empty where the fastest one has not changed.
+  std::vector<Candidate> changed(const Problem& problem, std::size_t most) const;
   /// Serves the points of each layout with at most most_configurations.
   std::vector<CoverLayout> reduce(const std::vector<CoverPoint>& points);
   /// The winners are the best at the points. Where the limit of configurations leaves room, adds
@@ -27,6 +30,8 @@ class CoverTable {
                            std::vector<CoverLayout>& layouts);
 
  private:
+  /// Records measured on this machine whose configurations are valid and serve every size.
+  std::vector<Record> measured(const Problem& problem) const;
   using PointTimes = std::vector<std::pair<std::size_t, double>>;
   bool stopped() const { return context_.stop && context_.stop->load(); }
   std::optional<CoverLayout> reduce(const std::vector<CoverPoint>& points, Layout layout);

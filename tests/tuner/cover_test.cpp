@@ -389,6 +389,38 @@ TEST_F(Cover, ASecondRunComparesOtherPoints) {
   EXPECT_EQ(changed, 0u);
 }
 
+// Points that were searched have a winner of the new kernels then; compared ones stay without one.
+TEST_F(Cover, PointsWhoseKernelsChangedAreMeasuredAgainFirst) {
+  options.budget_seconds = 1.4;
+  run();
+  const auto fastest = [&](const Problem& problem) {
+    std::vector<Record> records =
+        database.records({.problem = problem, .gpu = gpu, .outcome = Outcome::ok});
+    return *std::min_element(records.begin(), records.end(), faster);
+  };
+  std::map<Problem, Record> before;
+  for (const Database::StoredProblem& stored : database.problems(gpu))
+    before[stored.problem] = fastest(stored.problem);
+  compiler.name = "fake 2";
+  compiler.code = [](const KernelSpec&) { return std::vector<std::uint8_t>{4, 5, 6}; };
+  evaluator.begun.clear();
+  options.budget_seconds = 1.4;
+  run();
+  ASSERT_GE(evaluator.begun.size(), before.size());
+  const std::set<Problem> first(evaluator.begun.begin(),
+                                evaluator.begun.begin() + std::ssize(before));
+  for (const auto& [problem, record] : before) {
+    EXPECT_TRUE(first.contains(problem)) << to_string(problem);
+    std::set<std::string> sources;
+    for (const Record& one : database.records({.problem = problem, .gpu = gpu}))
+      if (one.candidate == record.candidate) sources.insert(one.source_hash);
+    EXPECT_EQ(sources.size(), 2u) << to_string(problem);
+    if (const auto winner = database.winner(problem, gpu)) {
+      EXPECT_NE(winner->record.source_hash, record.source_hash);
+    }
+  }
+}
+
 TEST_F(Cover, WhereTheRangeEndsComparedPointsAreSearched) {
   range.blocks.front().m = Extents::parse("1..30");
   range.blocks.front().n = Extents::parse("64");
