@@ -173,9 +173,9 @@ void add_tensor_maps(Plan& plan, LaunchStep& multiply, const Problem& problem,
     recipe.l2_promotion_bytes = 128;
     recipe.rounded = tiles.rounded;
     for (; recipe.row_class < tiles.row_classes; ++recipe.row_class) {
-      multiply.arguments.push_back(
-          {Kind::tensor_map, static_cast<std::int64_t>(plan.tensor_maps.size())});
-      plan.tensor_maps.push_back(recipe);
+      const auto same = std::find(plan.tensor_maps.begin(), plan.tensor_maps.end(), recipe);
+      multiply.arguments.push_back({Kind::tensor_map, same - plan.tensor_maps.begin()});
+      if (same == plan.tensor_maps.end()) plan.tensor_maps.push_back(recipe);
     }
   }
 }

@@ -189,8 +189,8 @@ TEST(PlantedWgmma, BytesThatAreMiscounted) {
 }
 
 TEST(PlantedWgmma, BoxesThatAreSkippedThoughTheyAreInside) {
-  expect_found(kPlain, changed("wgmma-skip"_marker, "inside)", "inside - 32)"), {"deadlock"});
-  expect_found(kPlain, changed("wgmma-rows-inside"_marker, "work.row", "work.row - 32"),
+  expect_found(kPlain, changed("wgmma-skip"_marker, "inside;", "inside - 32;"), {"deadlock"});
+  expect_found(kPlain, changed("wgmma-rows-inside"_marker, "work.row", "work.row - TILE_M"),
                {"instead of"});
 }
 

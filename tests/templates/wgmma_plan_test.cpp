@@ -22,7 +22,24 @@ Problem problem_of(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k
   return problem;
 }
 
-// The skipped and the copied parts make up the tile, and nothing inside of C is skipped.
+/// Bytes that the sharers copy of a tile: whole boxes, and where a share is inside in part edge
+// boxes or panels.
+int copied_by_share(const wgmma::TileLayout& tile, int inside, int of_edge) {
+  int rows = 0;
+  for (int nth = 0; nth < tile.sharers; ++nth) {
+    const int first = nth * tile.share_rows();
+    if (!tile.along_k || inside >= first + tile.share_rows()) {
+      rows += tile.share_rows();
+    } else {
+      for (int row = first; row < inside; row += of_edge) rows += of_edge;
+    }
+  }
+  if (tile.along_k) return rows * tile.row_bytes();
+  int panels = 0;
+  while (panels < tile.panels() && panels * tile.panel_columns() < inside) ++panels;
+  return panels * rows * tile.width();
+}
+
 TEST(WgmmaTiles, AreCopiedButForWhatIsOutside) {
   int tiles = 0;
   for (int span = 8; span <= 384; span += 8)
@@ -30,25 +47,53 @@ TEST(WgmmaTiles, AreCopiedButForWhatIsOutside) {
       for (const int element : {1, 2, 4})
         for (const int sharers : {1, 2})
           for (const bool along_k : {false, true}) {
-            wgmma::TileLayout tile{span, depth, along_k, sharers, element, false};
+            const wgmma::TileLayout tile{span, depth, along_k, sharers, element};
             if (tile.row_bytes() % 32 != 0 || !tile.placed()) continue;
-            ASSERT_EQ(tile.copied_bytes(1), tile.bytes());
-            tile.skips = true;
             ++tiles;
-            ASSERT_EQ(tile.share_rows() % tile.box_rows(), 0) << span;
-            ASSERT_EQ(tile.box_rows() * tile.width() % 128, 0) << span;
-            ASSERT_LE(tile.unit(), along_k ? 40 : 128 / element);
-            ASSERT_EQ(tile.copied_bytes(-8), 0);
-            ASSERT_EQ(tile.copied_bytes(0), 0);
-            const int of_one = tile.bytes() / span;
-            for (int inside = 1; inside <= span; ++inside) {
-              ASSERT_GE(tile.copied_bytes(inside), inside * of_one);
-              ASSERT_LT(tile.copied_bytes(inside), (inside + tile.unit()) * of_one);
+            const int share = tile.share_rows(), of_group = tile.edge_rows(0);
+            ASSERT_EQ(share % of_group, 0) << span;
+            ASSERT_EQ(of_group * tile.width() % 128, 0) << span;
+            ASSERT_TRUE(!along_k || of_group <= 40);
+            ASSERT_EQ(tile.copied_bytes(-8, of_group), 0);
+            ASSERT_EQ(tile.copied_bytes(0, of_group), 0);
+            for (int inside = 1; inside <= span + 1; ++inside) {
+              ASSERT_EQ(tile.copied_bytes(inside, of_group),
+                        copied_by_share(tile, inside, of_group));
+              // The last rows of a matrix, before which there are 3 tiles.
+              const int of_matrix = tile.edge_rows(3 * span + inside);
+              const int copied = tile.copied_bytes(inside, of_matrix);
+              ASSERT_EQ(copied, copied_by_share(tile, inside, of_matrix));
+              ASSERT_TRUE(!along_k || copied == std::min(inside, span) * tile.row_bytes())
+                  << span << " " << inside;
             }
-            ASSERT_EQ(tile.copied_bytes(span), tile.bytes());
-            ASSERT_EQ(tile.copied_bytes(span + 1000), tile.bytes());
+            ASSERT_EQ(tile.copied_bytes(span + 1000, of_group), tile.bytes());
           }
   EXPECT_GT(tiles, 1000);
+}
+
+// Boxes of whole tiles lie inside of A and B; where tiles extend past the edge, the edge boxes'
+// rows are those that are left.
+TEST(WgmmaTiles, HaveEdgeBoxesOfTheRowsThatAreLeft) {
+  const auto maps_of = [](std::int64_t m, std::int64_t n, Layout layout) {
+    const Problem problem = problem_of(layout, m, n, 512, DType::bf16);
+    const Configuration c{{"TILE_M", 64},   {"TILE_N", 128},     {"TILE_K", 64},   {"CONSUMERS", 1},
+                          {"PING_PONG", 0}, {"CLUSTER_M", 1},    {"CLUSTER_N", 2}, {"STAGES", 4},
+                          {"SWAP_AB", 0},   {"PACK_A", 0},       {"PACK_B", 0},    {"EPILOGUE", 1},
+                          {"VECTOR_C", 8},  {"SPLIT_K", 1},      {"STREAM_K", 0},  {"PROMOTE", 0},
+                          {"GROUP_M", 1},   {"BLOCKS_PER_SM", 1}};
+    std::vector<int> rows;
+    for (const TensorMapRecipe& map : wgmma().plan(problem, c, h200()).tensor_maps)
+      rows.push_back(map.box[1]);
+    return rows;
+  };
+  using testing::ElementsAre;
+  // Two blocks share a tile of A, and copy 32 rows each.
+  EXPECT_THAT(maps_of(128, 256, Layout::nt), ElementsAre(32, 128));
+  EXPECT_THAT(maps_of(100, 256, Layout::nt), ElementsAre(32, 128, 4));
+  EXPECT_THAT(maps_of(160, 300, Layout::nt), ElementsAre(32, 128, 44));
+  EXPECT_THAT(maps_of(9, 56, Layout::nt), ElementsAre(32, 128, 9, 56));
+  // Across k a box has rows of k.
+  EXPECT_THAT(maps_of(104, 304, Layout::tn), ElementsAre(32, 64));
 }
 
 // TMA's coordinates have 31 bits, and the last cluster's tiles extend past the edge.

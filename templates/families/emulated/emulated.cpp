@@ -148,14 +148,14 @@ KernelTemplate residues_template() {
   KernelTemplate t = emulated::family(false);
   t.name = "residues";
   t.summary = "f64 by products of 8-bit residues, checked by the GPU";
-  t.revision = 3;
+  t.revision = 4;
   return t;
 }
 KernelTemplate halves_template() {
   KernelTemplate t = emulated::family(true);
   t.name = "halves";
   t.summary = "f32 by three products of 16-bit halves, checked by the GPU";
-  t.revision = 2;
+  t.revision = 3;
   return t;
 }
 

@@ -19,10 +19,9 @@ struct TileLayout {
   bool along_k;     // k is contiguous
   int sharers;      // blocks of a cluster that use the same tile: each copies its share of the rows
   int element;      // bytes
-  bool skips;       // boxes and panels that are outside of the matrix altogether are not copied
 
-  // Of a box, where some are skipped. On an H100 boxes of 8 and 16 rows took longer to copy than
-  // one of 128.
+  // Of an edge box, where the rows that are left vary. On an H100 boxes of 8 and 16 rows took
+  // longer to copy than one of 128.
   static constexpr int kMostRows = 40;
 
   constexpr int row_bytes() const { return (along_k ? depth : span) * element; }
@@ -40,21 +39,26 @@ struct TileLayout {
   constexpr bool placed() const {
     return rows() % sharers == 0 && share_rows() <= 256 && share_rows() * width() % 128 == 0;
   }
-  // Of a box of TMA.
-  constexpr int box_rows() const {
-    if (!along_k || !skips) return share_rows();
+  // Rows of an edge box: a share that is inside of the matrix in part is copied by as many of them
+  // as have rows inside. of_matrix: its rows, whose last ones make up one edge box; 0: of a group,
+  // any number.
+  constexpr int edge_rows(int of_matrix) const {
+    if (!along_k) return share_rows();
+    if (of_matrix > 0)
+      return of_matrix % share_rows() == 0 ? share_rows() : of_matrix % share_rows();
     int rows = layout::smaller(share_rows(), kMostRows);
     while (rows > 1 && (share_rows() % rows != 0 || rows * width() % 128 != 0)) --rows;
     return rows;
   }
-  // Elements of m or n that are copied or skipped together: a box's rows, or a panel's columns.
-  constexpr int unit() const { return along_k ? box_rows() : width() / element; }
-  // Bytes that the sharers copy together. inside: the tile's elements of m or n inside of the
+  // Columns of a panel across k: a panel outside of the matrix is not copied.
+  constexpr int panel_columns() const { return width() / element; }
+  // Bytes that the sharers copy together of a tile with `inside` elements of m or n inside of the
   // matrix.
-  constexpr int copied_bytes(int inside) const {
-    if (!skips) return bytes();
+  constexpr int copied_bytes(int inside, int of_edge) const {
     const int part = layout::smaller(layout::larger(inside, 0), span);
-    return layout::ceil_div(part, unit()) * (bytes() / (span / unit()));
+    if (!along_k) return layout::ceil_div(part, panel_columns()) * panel_bytes();
+    const int whole = part / share_rows() * share_rows();
+    return (whole + layout::ceil_div(part - whole, of_edge) * of_edge) * row_bytes();
   }
 };
 

@@ -19,8 +19,9 @@ DEVICE void clear_rows(char* tile, int rest) {
 // Called by one thread of the block: fills the stages for all work items in turn. work: the first one. GROUPED_DEPTH: by a
 // whole warp. The last tile of k of a product has steps of the next one: when it has arrived, the warp clears these.
 //
-// SKIP: what lies outside of A and B is not copied, as far as that is whole boxes or panels; the sums of its rows and
-// columns are not stored. TMA takes longer for a row outside than for one inside (bench/results/h200_rows_outside.txt).
+// SKIP: rows outside of A and B are not copied, nor are panels that are outside; the sums of these rows and columns are not
+// stored. Where many blocks copy rows outside at a time, TMA takes longer for one than for a row inside
+// (bench/results/h200_edge_boxes.txt).
 template <bool SKIP>
 DEVICE void copy_tiles(const WgmmaArgs& args, TilePipeline& pipeline, const Queue& queue, int block, WorkItem work,
                        [[maybe_unused]] char* shared) {
@@ -38,9 +39,13 @@ DEVICE void copy_tiles(const WgmmaArgs& args, TilePipeline& pipeline, const Queu
     // Rows of A and columns of B from the tile's first on.
     const int rows = static_cast<int>(work.end_of_rows(args)) - work.row;  //@ wgmma-rows-inside
     const int columns = static_cast<int>(args.columns()) - work.column;
-    const int bytes = SKIP ? ELEMENT_PARTS * (Left::kSkipping.copied_bytes(SWAP_AB ? columns : rows) +
-                                              Right::kSkipping.copied_bytes(SWAP_AB ? rows : columns))
-                           : kStageBytes;
+    // Of the operands as the instruction has them.
+    const OperandMaps left_maps = SWAP_AB ? args.maps_b() : args.maps_a();
+    const OperandMaps right_maps = SWAP_AB ? args.maps_a() : args.maps_b();
+    const int left_inside = SWAP_AB ? columns : rows, right_inside = SWAP_AB ? rows : columns;
+    const int bytes =
+        SKIP ? ELEMENT_PARTS * (Left::copied_bytes(left_maps, left_inside) + Right::copied_bytes(right_maps, right_inside))
+             : kStageBytes;
 #if GROUPED
     const CachePolicy of_policy = cache_policy(queue.interleave && work.only_row), usual = cache_policy(false);
 #else
@@ -66,11 +71,11 @@ DEVICE void copy_tiles(const WgmmaArgs& args, TilePipeline& pipeline, const Queu
         const int row = work.row + (part ? static_cast<int>(args.rows()) : 0);
         const int column = work.column + (part ? static_cast<int>(args.columns()) : 0);  //@ wgmma-small-part
 #if SWAP_AB
-        Left::issue_load<SKIP>(left, args.b_map, column, k, columns, in_column, same_column, full, of_b, of_policy);
-        Right::issue_load<SKIP>(right, args.a_map, row, k, rows, in_row, same_row, full, of_a, usual);
+        Left::issue_load<SKIP>(left, left_maps, column, k, columns, in_column, same_column, full, of_b, of_policy);
+        Right::issue_load<SKIP>(right, right_maps, row, k, rows, in_row, same_row, full, of_a, usual);
 #else
-        Left::issue_load<SKIP>(left, args.a_map, row, k, rows, in_row, same_row, full, of_a, usual);
-        Right::issue_load<SKIP>(right, args.b_map, column, k, columns, in_column, same_column, full, of_b, of_policy);
+        Left::issue_load<SKIP>(left, left_maps, row, k, rows, in_row, same_row, full, of_a, usual);
+        Right::issue_load<SKIP>(right, right_maps, column, k, columns, in_column, same_column, full, of_b, of_policy);
 #endif
       }
 #if GROUPED_DEPTH

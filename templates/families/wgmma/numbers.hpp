@@ -63,25 +63,26 @@ struct Wgmma {
         residues(p.c.type == DType::i8),
         by_depth(p.grouping == Grouping::depth),
         table_bytes(is_grouped(p) && !by_depth ? layout::group_table_bytes(p.batch) : 0),
-        a{tile_m, tile_k, !reads_a_transposed(p, pack_a), cluster_n, element, false},
+        a{tile_m, tile_k, !reads_a_transposed(p, pack_a), cluster_n, element},
         b{tile_n,
           narrow ? tile_k * narrow / 8 : tile_k,  // copied as bytes
-          reads_b_transposed(p, pack_b),
-          cluster_m,
-          narrow ? 1 : element,
-          false} {
-    a.skips = b.skips = skips(p);
+          reads_b_transposed(p, pack_b), cluster_m, narrow ? 1 : element} {
     if (has_scales(p)) scales = scale_registers(p);
   }
 
-  /// Whether tiles at the edge reach so far past A or B that whole boxes or panels are outside.
+  /// Whether tiles reach past A, B or a group, by rows or by whole panels.
   bool skips(const Problem& p) const {
-    const auto outside = [](std::int64_t size, TileLayout tile, int sharing) {
-      tile.skips = true;
-      return round_up(size, std::int64_t{tile.span} * sharing) - size >= tile.unit();
+    const auto outside = [](std::int64_t size, const TileLayout& tile, int sharing) {
+      return round_up(size, std::int64_t{tile.span} * sharing) - size >=
+             (tile.along_k ? 1 : tile.panel_columns());
     };
-    return (is_grouped(p) && !by_depth) || outside(p.m, a, cluster_m) || outside(p.n, b, cluster_n);
+    return rows_vary(p) || outside(p.m, a, cluster_m) || outside(p.n, b, cluster_n);
   }
+  bool rows_vary(const Problem& p) const { return is_grouped(p) && !by_depth; }
+  int edge_rows_a(const Problem& p) const {
+    return a.edge_rows(rows_vary(p) ? 0 : static_cast<int>(p.m));
+  }
+  int edge_rows_b(const Problem& p) const { return b.edge_rows(static_cast<int>(p.n)); }
   int parts(const Problem&, const DeviceInfo&) const { return split; }
   int cluster() const { return cluster_m * cluster_n; }
   /// Clusters that run at a time, at least 1.

@@ -83,8 +83,9 @@ ThreadWork thread_work(const Wgmma& s, const Problem& problem, std::int64_t tile
 }
 
 /// rounded: TMA rounds f32 to tf32.
-TileMap tiles_by_tma(TileMap::Of of, const wgmma::TileLayout& tile, DType type, bool rounded) {
-  return {of, tile.width() * 8 / bits_of(type), tile.box_rows(), tile.width(), 1, rounded};
+TileMap boxes_by_tma(TileMap::Of of, const wgmma::TileLayout& tile, int rows, DType type,
+                     bool rounded) {
+  return {of, tile.width() * 8 / bits_of(type), rows, tile.width(), 1, rounded};
 }
 
 /// The matrix of the epilogue whose elements come to where results will be laid down: the first one
@@ -142,8 +143,15 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   shape.pack_b = s.pack_b;
   shape.packs_split = s.parts_of_element == 2;
   const bool tf32 = problem.math == MathMode::tf32;
-  shape.maps = {tiles_by_tma(TileMap::Of::a, s.a, problem.a.type, tf32 && s.pack_a == Pack::none),
-                tiles_by_tma(TileMap::Of::b, s.b, problem.b.type, tf32 && s.pack_b == Pack::none)};
+  const int edge_rows_a = s.edge_rows_a(problem), edge_rows_b = s.edge_rows_b(problem);
+  const auto add_boxes = [&](int rows_a, int rows_b) {
+    shape.maps.push_back(
+        boxes_by_tma(TileMap::Of::a, s.a, rows_a, problem.a.type, tf32 && s.pack_a == Pack::none));
+    shape.maps.push_back(
+        boxes_by_tma(TileMap::Of::b, s.b, rows_b, problem.b.type, tf32 && s.pack_b == Pack::none));
+  };
+  add_boxes(s.a.share_rows(), s.b.share_rows());
+  add_boxes(edge_rows_a, edge_rows_b);
   const std::optional<std::size_t> staged =
       s.epilogue >= 2 ? staged_operand(problem) : std::nullopt;
   if (staged) shape.kernel.defines.emplace("STAGED_OPERAND", static_cast<int>(*staged));
@@ -174,7 +182,9 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   } else {
     made.set_persistent(std::min(items, s.resident(device)) * s.cluster(), items * s.cluster());
   }
-  made.add_argument({Argument::Kind::integer32, std::int64_t{s.a.skips}});
+  made.add_argument({Argument::Kind::integer32, std::int64_t{s.skips(problem)}});
+  made.add_argument({Argument::Kind::integer32, std::int64_t{edge_rows_a}});
+  made.add_argument({Argument::Kind::integer32, std::int64_t{edge_rows_b}});
   return made.finish();
 }
 
@@ -318,7 +328,7 @@ KernelTemplate wgmma_template() {
   t.summary = "Hopper's tensor cores, fed by TMA, warp-specialised";
   t.parameters = wgmma::parameters();
   t.constraints = wgmma::constraints();
-  t.revision = 5;
+  t.revision = 6;
   t.sum_order = order_of;
   t.sum_order_reads = {"TILE_K", "SPLIT_K", "STREAM_K", "PROMOTE", "SWAP_AB"};
   t.supports = supports;

@@ -163,6 +163,10 @@ KERNEL(kThreads, BLOCKS_PER_SM) wgmma(ARGUMENTS WgmmaArgs args) {
   if (threadIdx.x == 32) {
     prefetch_map(args.a_map);
     prefetch_map(args.b_map);
+    if (args.skip) {
+      prefetch_map(args.edge_a_map);
+      prefetch_map(args.edge_b_map);
+    }
 #if EPILOGUE == 2
     prefetch_map(args.c_maps[0]);
     if (kStored.rest > 0) prefetch_map(args.c_maps[kStored.maps() - 1]);

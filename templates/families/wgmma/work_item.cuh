@@ -24,6 +24,12 @@ constexpr int kBitsB = 16 / Weights::PAIRS;
 constexpr int kBitsB = 8 * int(sizeof(Element));
 #endif
 
+// How TMA copies an operand. `edge` has boxes of edge_rows rows, for what is inside of the matrix in part.
+struct OperandMaps {
+  const TensorMap &whole, &edge;
+  int edge_rows;
+};
+
 // One operand's tile. SPAN: of m or n. SHARERS: blocks of the cluster that use the tile. BITS: of an element; those of less
 // than a byte are copied as bytes.
 template <int SPAN, bool ALONG_K, int SHARERS, int BITS = 8 * int(sizeof(Element))>
@@ -31,33 +37,35 @@ struct Operand {
   typedef tilewise::wgmma::TileLayout Layout;
   static constexpr int COPIED = BITS < 8 ? 1 : BITS / 8;      // bytes of an element of a copy
   static constexpr int PER_COPIED = BITS < 8 ? 8 / BITS : 1;  // elements in one
-  static constexpr Layout kTile = {SPAN, TILE_K / PER_COPIED, ALONG_K, SHARERS, COPIED, false};
-  static constexpr Layout kSkipping = {kTile.span, kTile.depth, ALONG_K, SHARERS, COPIED, true};
+  static constexpr Layout kTile = {SPAN, TILE_K / PER_COPIED, ALONG_K, SHARERS, COPIED};
   static constexpr bool kAlongK = ALONG_K;
   static constexpr int BYTES = kTile.bytes();
   static_assert(BYTES % 1024 == 0 && kTile.placed(), "TMA lays boxes down at multiples of 128 bytes");
 
   // Copies the share `nth` of the tile from (at, k) on into each of the blocks `to_blocks`. SKIP: `inside` elements of
-  // m or n are in the matrix, and boxes and panels outside of it are not copied. product: of the batch.
+  // m or n are in the matrix, and what lies outside of it is not copied. product: of the batch.
   template <bool SKIP>
-  static DEVICE_MEMBER void issue_load(char* tile, const TensorMap& map, int at, int k, [[maybe_unused]] int inside,
+  static DEVICE_MEMBER void issue_load(char* tile, const OperandMaps& maps, int at, int k, [[maybe_unused]] int inside,
                                        int nth, unsigned to_blocks, Mbarrier* full, int product, CachePolicy policy = 0) {
-    constexpr Layout LAYOUT = SKIP ? kSkipping : kTile;
     const int first = nth * kTile.share_rows();
     UNROLL_ALL
     for (int p = 0; p < kTile.panels(); ++p) {
       const int column = p * (kTile.width() / COPIED);  //@ wgmma-panel-column
-      UNROLL_ALL
-      for (int row = 0; row < kTile.share_rows(); row += LAYOUT.box_rows()) {
-        const int y = first + row;
-        if (SKIP && (ALONG_K ? y : column) >= inside) break;  //@ wgmma-skip
-        char* to = tile + p * kTile.panel_bytes() + y * kTile.width();
-        if constexpr (ALONG_K)
-          copy(to, map, k / PER_COPIED + column, at + y, to_blocks, full, product, policy);
-        else
-          copy(to, map, at + column, k + y, to_blocks, full, product, policy);
+      char* to = tile + p * kTile.panel_bytes() + first * kTile.width();
+      if constexpr (!ALONG_K) {
+        if (SKIP && column >= inside) break;
+        copy(to, maps.whole, at + column, k + first, to_blocks, full, product, policy);
+      } else if (!SKIP || inside >= first + kTile.share_rows()) {
+        copy(to, maps.whole, k / PER_COPIED + column, at + first, to_blocks, full, product, policy);
+      } else {
+        for (int row = 0; first + row < inside; row += maps.edge_rows)  //@ wgmma-skip
+          copy(to + row * kTile.width(), maps.edge, k / PER_COPIED + column, at + first + row, to_blocks, full, product,
+               policy);
       }
     }
+  }
+  static DEVICE_MEMBER int copied_bytes(const OperandMaps& maps, int inside) {
+    return kTile.copied_bytes(inside, maps.edge_rows);
   }
   static DEVICE_MEMBER void copy(char* to, const TensorMap& map, int x, int y, [[maybe_unused]] unsigned to_blocks,
                                  Mbarrier* full, [[maybe_unused]] int product, [[maybe_unused]] CachePolicy policy) {
@@ -149,7 +157,8 @@ struct WgmmaArgs : MultiplyArgs {
   int share;        // a cluster's tiles of k of those that are shared
 #endif
   int skip;  // 1: copies of tiles skip what is outside of A and B
-  TensorMap a_map, b_map;
+  int edge_rows_a, edge_rows_b;
+  TensorMap a_map, b_map, edge_a_map, edge_b_map;
 #if EPILOGUE == 2
   TensorMap c_maps[kStored.maps()];
 #endif
@@ -157,6 +166,8 @@ struct WgmmaArgs : MultiplyArgs {
   TensorMap operand_maps[kStored.maps()];  // zeros where TMA cannot read the operand
 #endif
 
+  DEVICE_MEMBER OperandMaps maps_a() const { return {a_map, edge_a_map, edge_rows_a}; }
+  DEVICE_MEMBER OperandMaps maps_b() const { return {b_map, edge_b_map, edge_rows_b}; }
   DEVICE_MEMBER int products() const {
 #if RESIDUES
     return moduli.count() * int(moduli.parts);
