@@ -155,9 +155,12 @@ class Covering {
       if (!stored_.empty()) {
         const Problem problem = stored_.back();
         stored_.pop_back();
-        if (std::vector<Candidate> changed = allowed(table_.changed(problem, kAgain), problem);
-            !changed.empty())
-          return again(problem, std::move(changed));
+        std::vector<Candidate> changed = table_.changed(problem, kAgain);
+        if (changed.empty() || !context_.compiler ||
+            table_.keeps_times(problem, changed.front(), compile_threads()))
+          continue;
+        changed = allowed(std::move(changed), problem);
+        if (!changed.empty()) return again(problem, std::move(changed));
         continue;
       }
       const bool compares = compares_next();

@@ -11,6 +11,7 @@
 #include "matmul/stored_corrections.hpp"
 #include "templates/kernel_template.hpp"
 #include "tuner/additions.hpp"
+#include "tuner/stored_measurements.hpp"
 #include "vocabulary/record.hpp"
 
 namespace tilewise {
@@ -76,6 +77,13 @@ std::vector<Candidate> CoverTable::changed(const Problem& problem, std::size_t m
         !is_current(record.candidate))
       changed.push_back(record.candidate);
   return changed;
+}
+
+bool CoverTable::keeps_times(const Problem& problem, const Candidate& fastest, int threads) {
+  const ImageStore store(&context_.database, context_.cache, context_.compiler);
+  const SearchSpace space(problem, device_, select_templates());
+  return same_machine_code(measured(problem), fastest, space, store, context_.database, threads,
+                           [this] { return stopped(); });
 }
 
 std::vector<CoverLayout> CoverTable::reduce(const std::vector<CoverPoint>& points) {

@@ -14,6 +14,7 @@
 
 #include "matmul/resolve.hpp"
 #include "templates/cost_model.hpp"
+#include "tests/support/elf.hpp"
 #include "tests/support/fake_compiler.hpp"
 
 namespace tilewise::cover_test {
@@ -418,6 +419,24 @@ TEST_F(Cover, PointsWhoseKernelsChangedAreMeasuredAgainFirst) {
     if (const auto winner = database.winner(problem, gpu)) {
       EXPECT_NE(winner->record.source_hash, record.source_hash);
     }
+  }
+}
+
+TEST_F(Cover, PointsWhoseMachineCodeIsTheSameKeepTheirTimes) {
+  options.budget_seconds = 0.5;
+  compiler.code = [](const KernelSpec& kernel) { return test::elf_with_code(to_string(kernel)); };
+  run();
+  std::map<Problem, std::int64_t> before;
+  for (const Database::StoredProblem& stored : database.problems(gpu))
+    before[stored.problem] = stored.records;
+  compiler.name = "fake 2";
+  evaluator.begun.clear();
+  run();
+  for (const Problem& problem : evaluator.begun)
+    EXPECT_FALSE(before.contains(problem)) << to_string(problem);
+  for (const Database::StoredProblem& stored : database.problems(gpu)) {
+    if (!before.contains(stored.problem)) continue;
+    EXPECT_EQ(stored.records, before[stored.problem]) << to_string(stored.problem);
   }
 }
 
