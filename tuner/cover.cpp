@@ -139,6 +139,10 @@ class Covering {
   }
 
   std::optional<Error> take_points(TuneContext& context) {
+    while (const std::optional<Problem> stored = next_stored())
+      if (std::vector<Candidate> changed = changed_at(*stored); !changed.empty())
+        if (std::optional<Error> failure = tune_point(again(*stored, std::move(changed)), context))
+          return failure;
     for (;;) {
       std::optional<Taken> taken;
       {
@@ -150,23 +154,35 @@ class Covering {
     }
   }
 
+  /// A point of an earlier run that this run has not looked at, while there is time.
+  std::optional<Problem> next_stored() {
+    const std::lock_guard lock(mutex_);
+    if (unseen_.empty() || !goes_on()) return std::nullopt;
+    const Problem problem = unseen_.back();
+    unseen_.pop_back();
+    return problem;
+  }
+
+  /// The configurations of a stored point to measure again. Compiles, without the lock.
+  std::vector<Candidate> changed_at(const Problem& problem) {
+    if (!context_.compiler) return {};
+    const SearchSpace space(problem, device_, templates(), general_kernels());
+    std::vector<Candidate> changed = table_.changed(space, kAgain);
+    if (changed.empty()) return {};
+    TuneProgress now;
+    now.problem = &problem;
+    now.phase = "machine code";
+    show(now, false);
+    if (table_.keeps_times(space, changed.front(), compile_threads())) return {};
+    return changed;
+  }
+
   std::optional<Taken> next_taken() {
     while (goes_on() || (taken_ == 0 && !stopped())) {
-      if (!stored_.empty()) {
-        const Problem problem = stored_.back();
-        stored_.pop_back();
-        std::vector<Candidate> changed = table_.changed(problem, kAgain);
-        if (changed.empty() || !context_.compiler ||
-            table_.keeps_times(problem, changed.front(), compile_threads()))
-          continue;
-        changed = allowed(std::move(changed), problem);
-        if (!changed.empty()) return again(problem, std::move(changed));
-        continue;
-      }
       const bool compares = compares_next();
       if (const std::optional<Problem> problem = next_point(compares)) {
         if (!is_tuned(*problem) && !is_compared(*problem)) return take(*problem, compares);
-        ++result_.tuned_before;
+        if (!measured_again_.contains(*problem)) ++result_.tuned_before;
         continue;
       }
       result_.exhausted = compared_.empty();
@@ -239,11 +255,11 @@ class Covering {
     for (const Database::StoredProblem& stored : context_.database.problems(gpu_))
       if (range_.contains(stored.problem)) {
         ++stored_before_;
-        stored_.push_back(stored.problem);
+        unseen_.push_back(stored.problem);
         if (is_compared(stored.problem)) compared_.push_back(stored.problem);
       }
     // So that a run that ends early has measured points of all sizes again.
-    std::shuffle(stored_.begin(), stored_.end(), std::mt19937_64(options_.seed));
+    std::shuffle(unseen_.begin(), unseen_.end(), std::mt19937_64(options_.seed));
   }
 
   /// Whether configurations were compared at a point, and none was searched for.
@@ -261,7 +277,9 @@ class Covering {
 
   /// Measures the configurations of a stored point again.
   Taken again(const Problem& problem, std::vector<Candidate> candidates) {
-    Taken taken = begun(problem);
+    const std::lock_guard lock(mutex_);
+    measured_again_.insert(problem);
+    Taken taken = new_point(problem);
     taken.options.only = std::move(candidates);
     taken.options.compare = is_compared(problem);
     return taken;
@@ -309,7 +327,7 @@ class Covering {
   Taken take(const Problem& problem, bool compares) {
     refresh_corrections(context_.database, problem, device_, kGrowth, Assess::no);
     const Resolver stored = what_is_stored();
-    Taken taken = begun(problem);
+    Taken taken = new_point(problem);
     CoverPoint& point = taken.point;
     TuneOptions& tune_options = taken.options;
     point.check = is_check_time();
@@ -327,7 +345,7 @@ class Covering {
   }
 
   /// A point with the options of every search.
-  Taken begun(const Problem& problem) {
+  Taken new_point(const Problem& problem) {
     Taken taken;
     taken.point.problem = problem;
     TuneOptions& tune_options = taken.options;
@@ -350,15 +368,16 @@ class Covering {
     return std::max(1, thread_count(options_.compile_threads) / devices);
   }
 
+  void show(const TuneProgress& now, bool check) {
+    const std::lock_guard lock(progress_mutex_);
+    if (progress_)
+      progress_({measured_, 1 + further_.size(), check, seconds(), options_.budget_seconds, &now});
+  }
+
   std::optional<Error> tune_point(Taken taken, TuneContext& device) {
     CoverPoint& point = taken.point;
     TuneContext context = device;
-    context.progress = [&](const TuneProgress& now) {
-      const std::lock_guard lock(progress_mutex_);
-      if (progress_)
-        progress_({measured_, 1 + further_.size(), point.check, seconds(), options_.budget_seconds,
-                   &now});
-    };
+    context.progress = [&](const TuneProgress& now) { show(now, point.check); };
     TuneResult tuned;
     try {
       tuned = tune(point.problem, taken.options, context);
@@ -377,8 +396,7 @@ class Covering {
       result_.points.push_back(std::move(point));
     } else if (tuned.evaluated > 0) {
       ++result_.compared;
-      if (std::count(compared_.begin(), compared_.end(), point.problem) == 0)
-        compared_.push_back(point.problem);
+      if (!measured_again_.contains(point.problem)) compared_.push_back(point.problem);
     }
     measured_ = result_.points.size() + result_.compared;
     return tuned.failure;
@@ -420,7 +438,8 @@ class Covering {
   PointsAhead ahead_;
   std::size_t taken_ = 0;
   std::size_t stored_before_ = 0;  ///< points of earlier runs
-  std::vector<Problem> stored_;    ///< points of earlier runs that this run has not looked at
+  std::vector<Problem> unseen_;    ///< points of earlier runs that this run has not looked at
+  std::set<Problem> measured_again_;
   std::vector<Problem> compared_;  ///< points without a winner, those of earlier runs included
   CoverResult result_;
 };

@@ -58,32 +58,38 @@ std::vector<Record> CoverTable::ok_records(const Problem& problem) const {
   return records;
 }
 
-std::vector<Candidate> CoverTable::changed(const Problem& problem, std::size_t most) const {
+std::vector<Candidate> CoverTable::changed(const SearchSpace& space, std::size_t most) const {
+  const Problem& problem = space.problem();
   const ImageStore store(&context_.database, context_.cache, context_.compiler);
-  std::vector<Record> records = measured(problem);
-  const auto is_current = [&](const Candidate& candidate) {
+  const std::vector<Record> all = context_.database.records({.problem = problem, .gpu = gpu_});
+  // The record of the kernel as it is now, of any outcome.
+  const auto current = [&](const Candidate& candidate) {
     const std::string hash = current_source_hash(
         candidate, find_template(candidate.kernel_template), problem, device_, store);
-    return std::any_of(records.begin(), records.end(), [&](const Record& record) {
+    return std::find_if(all.begin(), all.end(), [&](const Record& record) {
       return record.candidate == candidate && record.source_hash == hash;
     });
   };
+  std::vector<Record> records = measured(problem);
   std::stable_sort(records.begin(), records.end(), faster);
-  if (records.empty() || is_current(records.front().candidate)) return {};
   std::vector<Candidate> changed;
-  for (const Record& record : records)
-    if (changed.size() < most &&
-        std::find(changed.begin(), changed.end(), record.candidate) == changed.end() &&
-        !is_current(record.candidate))
+  for (const Record& record : records) {
+    if (changed.size() == most || !space.allows(record.candidate) ||
+        std::find(changed.begin(), changed.end(), record.candidate) != changed.end())
+      continue;
+    const auto now = current(record.candidate);
+    if (now == all.end())
       changed.push_back(record.candidate);
+    else if (changed.empty() && is_ok(*now))
+      return {};
+  }
   return changed;
 }
 
-bool CoverTable::keeps_times(const Problem& problem, const Candidate& fastest, int threads) {
+bool CoverTable::keeps_times(const SearchSpace& space, const Candidate& fastest, int threads) {
   const ImageStore store(&context_.database, context_.cache, context_.compiler);
-  const SearchSpace space(problem, device_, select_templates());
-  return same_machine_code(measured(problem), fastest, space, store, context_.database, threads,
-                           [this] { return stopped(); });
+  return same_machine_code(measured(space.problem()), fastest, space, store, context_.database,
+                           threads, [this] { return stopped(); });
 }
 
 std::vector<CoverLayout> CoverTable::reduce(const std::vector<CoverPoint>& points) {

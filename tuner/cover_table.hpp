@@ -20,11 +20,12 @@ class CoverTable {
   /// serve every size.
   std::vector<Record> ok_records(const Problem& problem) const;
   /// The configurations of a stored point whose kernels have changed since they were measured on
-  /// this machine, at most `most`, fastest first. Empty where the fastest one has not changed.
-  std::vector<Candidate> changed(const Problem& problem, std::size_t most) const;
+  /// this machine, at most `most` of the space, fastest first. Empty where the fastest one that
+  /// still is valid was measured as it is now.
+  std::vector<Candidate> changed(const SearchSpace& space, std::size_t most) const;
   /// Whether the fastest configurations of a stored point, whose sources have changed, compile to
   /// the machine code that was measured. Their records count as current then.
-  bool keeps_times(const Problem& problem, const Candidate& fastest, int threads);
+  bool keeps_times(const SearchSpace& space, const Candidate& fastest, int threads);
   /// Serves the points of each layout with at most most_configurations.
   std::vector<CoverLayout> reduce(const std::vector<CoverPoint>& points);
   /// The winners are the best at the points. Where the limit of configurations leaves room, adds

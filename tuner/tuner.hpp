@@ -50,7 +50,7 @@ struct TuneOptions {
 /// A report for display. Times in seconds.
 struct TuneProgress {
   const Problem* problem = nullptr;
-  std::string phase;  ///< "reference", "search", "race", "confirm", "done"
+  std::string phase;  ///< "machine code", "reference", "search", "race", "confirm", "done"
   std::int64_t evaluated = 0, rejected = 0, compiled = 0, reused = 0;
   double seconds = 0, budget_seconds = 0;
   double lock_seconds = 0;  ///< waits for a lock on a database, which `seconds` does not count

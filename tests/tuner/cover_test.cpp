@@ -56,6 +56,10 @@ class ModelEvaluator : public Evaluator {
   Evaluation evaluate(const EvaluationRequest& request) override {
     time_.evaluated();
     Evaluation evaluation;
+    if (is_wrong && is_wrong(*multiply_step(request.plan))) {
+      evaluation.outcome = Outcome::wrong_result;
+      return evaluation;
+    }
     evaluation.outcome = Outcome::ok;
     evaluation.measurement = Measurement{};
     const auto hash = std::hash<std::string>{}(to_string(multiply_step(request.plan)->kernel));
@@ -73,6 +77,7 @@ class ModelEvaluator : public Evaluator {
     return result;
   }
   bool has_clock = true;
+  std::function<bool(const LaunchStep&)> is_wrong;
   std::vector<Problem> begun;
   std::atomic<bool>* stop = nullptr;
   int stop_after = -1;
@@ -420,6 +425,52 @@ TEST_F(Cover, PointsWhoseKernelsChangedAreMeasuredAgainFirst) {
       EXPECT_NE(winner->record.source_hash, record.source_hash);
     }
   }
+}
+
+TEST_F(Cover, PointsAreMeasuredAgainOnce) {
+  options.budget_seconds = 0.2;
+  run();
+  std::set<Problem> before;
+  for (const Database::StoredProblem& stored : database.problems(gpu))
+    before.insert(stored.problem);
+  const auto again = [&] {
+    evaluator.begun.clear();
+    run();
+    return std::count_if(evaluator.begun.begin(), evaluator.begun.end(),
+                         [&](const Problem& problem) { return before.contains(problem); });
+  };
+  compiler.name = "fake 2";
+  // Also of kernels that were the fastest and are wrong now.
+  evaluator.is_wrong = [](const LaunchStep& step) {
+    return std::hash<std::string>{}(to_string(step.kernel)) % 3 == 0;
+  };
+  options.budget_seconds = 0.8;
+  EXPECT_EQ(again(), std::ssize(before));
+  options.budget_seconds = 0.1;
+  EXPECT_EQ(again(), 0);
+  compiler.name = "fake 3";
+  options.templates = select_templates({"naive"});
+  options.budget_seconds = 0.5;
+  EXPECT_GT(again(), 0);
+  options.budget_seconds = 0.1;
+  EXPECT_EQ(again(), 0);
+}
+
+// Comparing takes time, too.
+TEST_F(Cover, TheBudgetEndsTheComparisonOfMachineCode) {
+  options.budget_seconds = 0.5;
+  compiler.code = [](const KernelSpec& kernel) { return test::elf_with_code(to_string(kernel)); };
+  run();
+  compiler.name = "fake 2";
+  options.budget_seconds = 0.4;
+  int compared = 0;
+  TuneContext context = context_of_run();
+  cover(range, options, context, [&](const CoverProgress& now) {
+    if (now.point->phase != "machine code") return;
+    ++compared;
+    time.microseconds += 300'000;
+  });
+  EXPECT_EQ(compared, 2);
 }
 
 TEST_F(Cover, PointsWhoseMachineCodeIsTheSameKeepTheirTimes) {
