@@ -1,5 +1,6 @@
 #include "matmul/stored_corrections.hpp"
 
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -58,12 +59,17 @@ bool refresh_corrections(Database& database, const Problem& problem, const Devic
       load_corrections(database, problem, device))
     return false;
   filter.limit = kMostRecords;
-  std::vector<Corrections::Sample> samples;
+  // The newest of each candidate: where its kernel has changed, the others are of another one.
+  std::map<std::pair<Problem, Candidate>, Record> newest;
   // Functions of an epilogue would be taken for properties of the kernel.
   for (Record& record : database.records(filter))
-    if (record.measurement && !record.problem.epilogue)
-      samples.push_back(
-          {record.problem, std::move(record.candidate), record.measurement->median_us});
+    if (record.measurement && !record.problem.epilogue) {
+      Record& kept = newest[{record.problem, record.candidate}];
+      if (record.id >= kept.id) kept = std::move(record);
+    }
+  std::vector<Corrections::Sample> samples;
+  for (auto& [of, record] : newest)
+    samples.push_back({of.first, of.second, record.measurement->median_us});
   if (samples.size() < Corrections::kLeastSamples) return false;
   Corrections corrections = Corrections::fit(samples, device);
   if (corrections.empty()) return false;
