@@ -194,6 +194,12 @@ TEST(PlantedWgmma, BoxesThatAreSkippedThoughTheyAreInside) {
                {"instead of"});
 }
 
+TEST(PlantedWgmma, EdgeBoxesOfTheOtherOperand) {
+  expect_found(kPlain, changed("wgmma-edge-rows"_marker, "edge_rows_a", "edge_rows_b"),
+               {"deadlock"});
+  expect_found(kPlain, changed("wgmma-edge-rows"_marker, "edge_a_map", "edge_b_map"), {"deadlock"});
+}
+
 TEST(PlantedWgmma, MbarriersThatTmaDoesNotKnow) {
   expect_found(kPlain, removed("cluster-ready"_marker), {"without mbarriers_ready()"});
   expect_found(kStores, removed("wgmma-ready"_marker), {"without mbarriers_ready()"});

@@ -71,29 +71,64 @@ TEST(WgmmaTiles, AreCopiedButForWhatIsOutside) {
   EXPECT_GT(tiles, 1000);
 }
 
-// Boxes of whole tiles lie inside of A and B; where tiles extend past the edge, the edge boxes'
-// rows are those that are left.
+struct EdgeBoxes {
+  std::vector<std::int64_t> rows;       // of the maps' boxes
+  std::vector<std::int64_t> arguments;  // skip, edge_rows_a, edge_rows_b
+};
+EdgeBoxes edge_boxes(const Problem& problem, bool swap = false) {
+  const bool narrow = problem.a.type != problem.b.type;
+  const Configuration c{{"TILE_M", 64},   {"TILE_N", 128},  {"TILE_K", narrow ? 128 : 64},
+                        {"CONSUMERS", 1}, {"PING_PONG", 0}, {"CLUSTER_M", 1},
+                        {"CLUSTER_N", 2}, {"STAGES", 4},    {"SWAP_AB", swap},
+                        {"PACK_A", 0},    {"PACK_B", 0},    {"EPILOGUE", 1},
+                        {"VECTOR_C", 1},  {"SPLIT_K", 1},   {"STREAM_K", 0},
+                        {"PROMOTE", 0},   {"GROUP_M", 1},   {"BLOCKS_PER_SM", 1}};
+  const Plan plan = wgmma().plan(problem, c, h200());
+  EdgeBoxes boxes;
+  for (const TensorMapRecipe& map : plan.tensor_maps) boxes.rows.push_back(map.box[1]);
+  // They come before the maps.
+  std::vector<Argument> arguments = multiply_step(plan)->arguments;
+  std::erase_if(arguments,
+                [](const Argument& one) { return one.kind == Argument::Kind::tensor_map; });
+  for (auto one = arguments.end() - 3; one != arguments.end(); ++one)
+    boxes.arguments.push_back(one->value);
+  return boxes;
+}
+
+// Where tiles extend past the edge, an edge box has the rows that are left.
 TEST(WgmmaTiles, HaveEdgeBoxesOfTheRowsThatAreLeft) {
-  const auto maps_of = [](std::int64_t m, std::int64_t n, Layout layout) {
-    const Problem problem = problem_of(layout, m, n, 512, DType::bf16);
-    const Configuration c{{"TILE_M", 64},   {"TILE_N", 128},     {"TILE_K", 64},   {"CONSUMERS", 1},
-                          {"PING_PONG", 0}, {"CLUSTER_M", 1},    {"CLUSTER_N", 2}, {"STAGES", 4},
-                          {"SWAP_AB", 0},   {"PACK_A", 0},       {"PACK_B", 0},    {"EPILOGUE", 1},
-                          {"VECTOR_C", 8},  {"SPLIT_K", 1},      {"STREAM_K", 0},  {"PROMOTE", 0},
-                          {"GROUP_M", 1},   {"BLOCKS_PER_SM", 1}};
-    std::vector<int> rows;
-    for (const TensorMapRecipe& map : wgmma().plan(problem, c, h200()).tensor_maps)
-      rows.push_back(map.box[1]);
-    return rows;
-  };
   using testing::ElementsAre;
-  // Two blocks share a tile of A, and copy 32 rows each.
-  EXPECT_THAT(maps_of(128, 256, Layout::nt), ElementsAre(32, 128));
-  EXPECT_THAT(maps_of(100, 256, Layout::nt), ElementsAre(32, 128, 4));
-  EXPECT_THAT(maps_of(160, 300, Layout::nt), ElementsAre(32, 128, 44));
-  EXPECT_THAT(maps_of(9, 56, Layout::nt), ElementsAre(32, 128, 9, 56));
-  // Across k a box has rows of k.
-  EXPECT_THAT(maps_of(104, 304, Layout::tn), ElementsAre(32, 64));
+  const auto of = [](std::int64_t m, std::int64_t n, Layout layout, bool swap = false) {
+    return edge_boxes(problem_of(layout, m, n, 512, DType::bf16), swap);
+  };
+  for (const bool swap : {false, true}) {
+    // Two blocks share a tile of A, and copy 32 rows each.
+    EXPECT_THAT(of(128, 256, Layout::nt, swap).rows, ElementsAre(32, 128));
+    EXPECT_THAT(of(128, 256, Layout::nt, swap).arguments, ElementsAre(0, 32, 128));
+    EXPECT_THAT(of(100, 256, Layout::nt, swap).rows, ElementsAre(32, 128, 4));
+    EXPECT_THAT(of(160, 300, Layout::nt, swap).rows, ElementsAre(32, 128, 44));
+    EXPECT_THAT(of(9, 56, Layout::nt, swap).rows, ElementsAre(32, 128, 9, 56));
+    EXPECT_THAT(of(9, 56, Layout::nt, swap).arguments, ElementsAre(1, 9, 56));
+    // Across k a box has rows of k; only whole panels of 64 columns are left out.
+    EXPECT_THAT(of(104, 304, Layout::tn, swap).rows, ElementsAre(32, 64));
+    EXPECT_THAT(of(104, 304, Layout::tn, swap).arguments, ElementsAre(1, 32, 64));
+    EXPECT_THAT(of(104, 500, Layout::tn, swap).arguments, ElementsAre(0, 32, 64));
+  }
+}
+
+TEST(WgmmaTiles, HaveEdgeBoxesOfEveryKindOfProduct) {
+  using testing::ElementsAre;
+  // Both parts of an element are copied by the same boxes.
+  Problem parts = problem_of(Layout::nt, 100, 300, 512, DType::f32, MathMode::f32x3);
+  EXPECT_THAT(edge_boxes(parts).arguments, ElementsAre(1, 4, 44));
+  // The rows of a group are any number, those of B are not.
+  Problem grouped = problem_of(Layout::nt, 100, 300, 512, DType::bf16);
+  grouped.batch = 8;
+  grouped.grouping = Grouping::rows;
+  EXPECT_THAT(edge_boxes(grouped).arguments, ElementsAre(1, 32, 44));
+  Problem narrow = problem_of(Layout::nt, 100, 300, 512, DType::bf16);
+  narrow.b.type = DType::i8;
+  EXPECT_THAT(edge_boxes(narrow, true).arguments, ElementsAre(1, 4, 44));
 }
 
 // TMA's coordinates have 31 bits, and the last cluster's tiles extend past the edge.

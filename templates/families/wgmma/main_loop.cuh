@@ -20,7 +20,7 @@ DEVICE void clear_rows(char* tile, int rest) {
 // whole warp. The last tile of k of a product has steps of the next one: when it has arrived, the warp clears these.
 //
 // SKIP: rows outside of A and B are not copied, nor are panels that are outside; the sums of these rows and columns are not
-// stored. Where many blocks copy rows outside at a time, TMA takes longer for one than for a row inside
+// stored. Where many blocks copy rows outside at a time, TMA takes up to four times as long as for rows inside
 // (bench/results/h200_edge_boxes.txt).
 template <bool SKIP>
 DEVICE void copy_tiles(const WgmmaArgs& args, TilePipeline& pipeline, const Queue& queue, int block, WorkItem work,

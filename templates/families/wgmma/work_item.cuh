@@ -166,7 +166,7 @@ struct WgmmaArgs : MultiplyArgs {
   TensorMap operand_maps[kStored.maps()];  // zeros where TMA cannot read the operand
 #endif
 
-  DEVICE_MEMBER OperandMaps maps_a() const { return {a_map, edge_a_map, edge_rows_a}; }
+  DEVICE_MEMBER OperandMaps maps_a() const { return {a_map, edge_a_map, edge_rows_a}; }  //@ wgmma-edge-rows
   DEVICE_MEMBER OperandMaps maps_b() const { return {b_map, edge_b_map, edge_rows_b}; }
   DEVICE_MEMBER int products() const {
 #if RESIDUES
