@@ -2,6 +2,7 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <exception>
@@ -22,6 +23,7 @@ using Bytes = std::vector<std::uint8_t>;
 
 // A pack has images of about so many bytes; unpacking it takes about a millisecond.
 constexpr std::size_t kPackBytes = 1 << 20, kMostBytes = 64 << 20;
+constexpr std::size_t kKept = 4;  // packs of a connection that stay unpacked
 constexpr int kLevel = 19;
 
 /// What `binary` is in place of the binary: its place in an unpacked pack.
@@ -47,11 +49,12 @@ struct Place {
   }
 };
 
-/// The pack that was unpacked last.
 struct Unpacked {
   std::int64_t id = 0;
-  Bytes bytes;
+  Bytes bytes;  ///< empty for a pack that is damaged or not there
 };
+/// The packs that were used last, the latest first.
+using KeptPacks = std::vector<Unpacked>;
 
 /// Empty bytes for a pack that is damaged or not there. Sets an error and returns none where the
 /// database cannot be read.
@@ -75,6 +78,21 @@ std::optional<Bytes> unpacked_pack(sqlite3_context* context, std::int64_t id) {
   return bytes;
 }
 
+/// Null, after setting an error, where the database cannot be read.
+const Unpacked* pack_of(sqlite3_context* context, std::int64_t id) {
+  auto& kept = *static_cast<KeptPacks*>(sqlite3_user_data(context));
+  auto found =
+      std::find_if(kept.begin(), kept.end(), [&](const auto& one) { return one.id == id; });
+  if (found == kept.end()) {
+    std::optional<Bytes> bytes = unpacked_pack(context, id);
+    if (!bytes) return nullptr;
+    if (kept.size() == kKept) kept.pop_back();
+    found = kept.insert(kept.end(), {id, *std::move(bytes)});
+  }
+  std::rotate(kept.begin(), found, found + 1);
+  return &kept.front();
+}
+
 void unpacked(sqlite3_context* context, int, sqlite3_value** values) {
   const auto* data = static_cast<const std::uint8_t*>(sqlite3_value_blob(values[0]));
   const auto size = static_cast<std::size_t>(sqlite3_value_bytes(values[0]));
@@ -83,20 +101,16 @@ void unpacked(sqlite3_context* context, int, sqlite3_value** values) {
   if (!place) return sqlite3_result_value(context, values[0]);
   if (!has_zstd())
     return sqlite3_result_error(context, "it is compressed, and libzstd.so.1 cannot be loaded", -1);
-  auto& last = *static_cast<Unpacked*>(sqlite3_user_data(context));
   try {
-    if (last.id != place->pack) {
-      last = {};
-      std::optional<Bytes> bytes = unpacked_pack(context, place->pack);
-      if (!bytes) return;
-      last = {place->pack, *std::move(bytes)};
-    }
+    const Unpacked* const pack = pack_of(context, place->pack);
+    if (!pack) return;
+    if (place->first > pack->bytes.size() || place->size > pack->bytes.size() - place->first)
+      return sqlite3_result_zeroblob(context, 0);
+    sqlite3_result_blob64(context, pack->bytes.data() + place->first, place->size,
+                          SQLITE_TRANSIENT);
   } catch (const std::exception&) {
-    return sqlite3_result_error_nomem(context);
+    sqlite3_result_error_nomem(context);
   }
-  if (place->first > last.bytes.size() || place->size > last.bytes.size() - place->first)
-    return sqlite3_result_zeroblob(context, 0);
-  sqlite3_result_blob64(context, last.bytes.data() + place->first, place->size, SQLITE_TRANSIENT);
 }
 
 struct Pack {
@@ -161,9 +175,9 @@ PackResult pack_images(const std::filesystem::path& path, int threads,
 }
 
 int define_unpacked(sqlite3* connection) {
-  return sqlite3_create_function_v2(connection, "unpacked", 1, SQLITE_UTF8, new Unpacked, unpacked,
+  return sqlite3_create_function_v2(connection, "unpacked", 1, SQLITE_UTF8, new KeptPacks, unpacked,
                                     nullptr, nullptr,
-                                    [](void* last) { delete static_cast<Unpacked*>(last); });
+                                    [](void* kept) { delete static_cast<KeptPacks*>(kept); });
 }
 
 }  // namespace tilewise

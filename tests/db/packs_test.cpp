@@ -58,6 +58,24 @@ TEST_F(Packs, AreReadBack) {
   EXPECT_EQ(read(packed, images.front()), images.front()) << "of the first pack again";
 }
 
+// Each call makes packs of its own; a connection keeps some of them unpacked.
+TEST_F(Packs, OfAnyNumberAreReadInAnyOrder) {
+  ASSERT_EQ(pack_images(path, 1), PackResult::done);
+  for (int i = 0; i < 6; ++i) {
+    Image later = samples::image(1000 + i);
+    later.binary = random_bytes(5000, 200 + static_cast<unsigned>(i));
+    Database::open(path).put_image(later);
+    images.push_back(std::move(later));
+    ASSERT_EQ(pack_images(path, 1), PackResult::done);
+  }
+  const Database database = Database::open(path, OpenMode::read_only);
+  std::mt19937 random(5);
+  for (int round = 0; round < 3; ++round) {
+    std::shuffle(images.begin(), images.end(), random);
+    for (const Image& image : images) ASSERT_EQ(read(database, image), image);
+  }
+}
+
 TEST_F(Packs, AnImageMayBeAddedAndPackedLater) {
   ASSERT_EQ(pack_images(path, 1), PackResult::done);
   Image later = samples::image(512);
