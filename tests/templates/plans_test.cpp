@@ -121,11 +121,14 @@ struct PackBothArgs {
   int first_blocks;
 };
 
-/// MultiplyArgs is first, tensor maps are last, the family's own arguments between them.
+/// MultiplyArgs is first, tensor maps are last, the family's own arguments between them. Equal maps
+/// are one map of the plan.
 template <class Sum>
 void check_multiply_arguments(const Problem& problem, const Plan& plan, const LaunchStep& step) {
   const ArgumentLayout layout = layout_of(step.arguments, problem.accumulator);
-  const std::size_t maps = plan.tensor_maps.size();
+  const auto is_map = [](const Argument& one) { return one.kind == Argument::Kind::tensor_map; };
+  const auto maps =
+      static_cast<std::size_t>(std::count_if(step.arguments.begin(), step.arguments.end(), is_map));
   const std::size_t common = test::multiply_arguments().size();
   ASSERT_GE(step.arguments.size(), common + maps);
   if (step.arguments.size() == common) {
@@ -133,13 +136,18 @@ void check_multiply_arguments(const Problem& problem, const Plan& plan, const La
   } else {
     ASSERT_GE(layout.offsets[common], sizeof(MultiplyArgs<Sum>));
   }
+  std::int64_t known = 0;
   for (std::size_t map = 0; map < maps; ++map) {
     const std::size_t place = step.arguments.size() - maps + map;
-    ASSERT_EQ(step.arguments[place].kind, Argument::Kind::tensor_map);
-    ASSERT_EQ(step.arguments[place].value, std::int64_t(map));
+    ASSERT_TRUE(is_map(step.arguments[place]));
+    ASSERT_LE(step.arguments[place].value, known) << "the next one, or one before";
+    known = std::max(known, step.arguments[place].value + 1);
     ASSERT_EQ(layout.offsets[place], layout.bytes - (maps - map) * sizeof(TensorMap));
     ASSERT_EQ(layout.offsets[place] % alignof(TensorMap), 0u);
   }
+  ASSERT_EQ(known, std::ssize(plan.tensor_maps));
+  const std::set<TensorMapRecipe> unlike(plan.tensor_maps.begin(), plan.tensor_maps.end());
+  ASSERT_EQ(unlike.size(), plan.tensor_maps.size());
   const auto offset_of = [&](std::string_view name) {
     return layout.offsets[test::index_of(name, test::multiply_arguments())];
   };
