@@ -31,8 +31,7 @@ if(TILEWISE_SHARED)
                         $<BUILD_INTERFACE:tilewise_fibers> $<BUILD_INTERFACE:Threads::Threads> ${CMAKE_DL_LIBS})
   set(_map ${tilewise_SOURCE_DIR}/cmake/libtilewise.map)
   # Never unloaded: default_matmul() and its threads live until the process ends.
-  target_link_options(tilewise_shared PRIVATE -Wl,--version-script=${_map} -Wl,-z,nodelete)
-  tilewise_leave_out_unused(tilewise_shared)
+  target_link_options(tilewise_shared PRIVATE -Wl,--version-script=${_map} -Wl,-z,nodelete -Wl,--gc-sections)
   # A sanitizer's functions are in the program.
   if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
     target_link_options(tilewise_shared PRIVATE -Wl,--no-undefined)

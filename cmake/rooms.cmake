@@ -66,7 +66,7 @@ function(tilewise_options target)
   # libtilewise.so is linked from the same objects as the programs: position-independent, and it exports TILEWISE_API alone.
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
                         VISIBILITY_INLINES_HIDDEN ON)
-  # A shared library leaves out what none of its exported functions uses (tilewise_leave_out_unused).
+  # A shared library leaves out what none of its exported functions uses: an eighth of the code (--gc-sections).
   target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections)
   # All sources of a target at once, not in batches: two names that clash would be found only where a batch has both.
   if(TILEWISE_UNITY)
@@ -76,11 +76,6 @@ function(tilewise_options target)
       target_compile_options(${target} PRIVATE --param=ggc-min-heapsize=1000000)
     endif()
   endif()
-endfunction()
-
-# The objects of whole rooms have an eighth more code than libtilewise.so needs.
-function(tilewise_leave_out_unused target)
-  target_link_options(${target} PRIVATE -Wl,--gc-sections)
 endfunction()
 
 # tilewise_embed(OUTPUT HEADER NAMESPACE TYPE NAME BASE FILE...): makes the .cpp OUTPUT with the
