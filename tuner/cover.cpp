@@ -173,7 +173,7 @@ class Covering {
     now.problem = &problem;
     now.phase = "machine code";
     show(now, false);
-    if (table_.keeps_times(space, changed.front(), compile_threads())) return {};
+    if (table_.keeps_times(space, changed.front(), compile_threads()) || stopped()) return {};
     return changed;
   }
 

@@ -86,7 +86,7 @@ struct CoverProgress {
 /// are measured, for the corrections, and there is no winner. Where the range has no other point,
 /// compared ones are searched. Every measurement is stored as in tune(), and each winner serves
 /// other sizes by prediction. A size that was measured before is skipped: a second run continues
-/// with other sizes.
+/// with other sizes. But points whose fastest kernel has changed since are measured again first.
 /// At the end, where more than most_configurations serve the points of a layout, those with the
 /// least loss are replaced by others measured there. Where there is room, other measured
 /// configurations are added as general records: those with the largest expected gain at sizes
