@@ -255,9 +255,12 @@ void specialize_size(KernelSpec& kernel, const Problem& problem, int parts, std:
   kernel.defines.emplace("TILE_ROWS_TOGETHER", group_m);
 }
 
-std::int64_t group_m_of(const Problem& problem, std::int64_t tile_m, std::int64_t group_m) {
-  return std::clamp<std::int64_t>(group_m, 1,
-                                  std::max<std::int64_t>(1, ceil_div(problem.m, tile_m)));
+std::int64_t group_m_of(std::int64_t m, std::int64_t tile_m, std::int64_t group_m) {
+  const std::int64_t tiles = std::max<std::int64_t>(1, ceil_div(m, tile_m));
+  const std::int64_t wanted = std::clamp<std::int64_t>(group_m, 1, tiles);
+  for (std::int64_t rows = wanted; rows <= 2 * wanted; ++rows)
+    if (tiles % rows == 0 || 2 * (tiles % rows) > rows) return rows;
+  return wanted;
 }
 
 bool grid_fits(const Problem& problem, std::int64_t tile_m, std::int64_t tile_n,
@@ -353,7 +356,7 @@ void MultiplyPlan::add_tile_order() {
   const std::int64_t tile_m = shape_.tile_m * std::int64_t{shape_.clusters_m};
   const std::int64_t tile_n = shape_.tile_n * std::int64_t{shape_.clusters_n};
   const std::int64_t tiles_m = ceil_div(problem_.m, tile_m), tiles_n = ceil_div(problem_.n, tile_n);
-  const std::int64_t group_m = group_m_of(problem_, tile_m, shape_.group_m);
+  const std::int64_t group_m = group_m_of(problem_.m, tile_m, shape_.group_m);
   const std::int64_t last_group_m = tiles_m - (tiles_m - 1) / group_m * group_m;
   for (const std::int64_t value : {tiles_m, tiles_n, group_m})
     add_argument({Kind::integer32, value});

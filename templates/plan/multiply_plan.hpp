@@ -106,9 +106,10 @@ KernelSpec kernel_of(std::string source, std::string entry, const Configuration&
 /// Makes the sizes constants of the kernel (SPECIALIZE_SIZE): its image then serves only these.
 void specialize_size(KernelSpec& kernel, const Problem& problem, int parts, std::int64_t group_m);
 
-/// GROUP_M, at most the number of tile rows: a larger one could overflow the kernels' 32-bit tile
-/// arithmetic.
-std::int64_t group_m_of(const Problem& problem, std::int64_t tile_m, std::int64_t group_m);
+/// Of tiles of `m` rows, those of a group: GROUP_M, or up to twice as many where the last group
+/// would have half of it or less, since blocks of a group share what they read of B. At most the
+/// number of tile rows: a larger one could overflow the kernels' 32-bit tile arithmetic.
+std::int64_t group_m_of(std::int64_t m, std::int64_t tile_m, std::int64_t group_m);
 
 /// Whether tiles x splits x batch fits the grid's x, and k the kernels' tile counter.
 bool grid_fits(const Problem& problem, std::int64_t tile_m, std::int64_t tile_n,

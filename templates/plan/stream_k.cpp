@@ -29,7 +29,7 @@ LaunchStep stream_k_step(const Problem& problem, const StreamK& stream_k, int gr
                     {Kind::integer64, problem.m},
                     {Kind::integer64, problem.n},
                     {Kind::integer64, stream_k.depth},
-                    {Kind::integer32, group_m_of(problem, stream_k.tile_m, group_m)},
+                    {Kind::integer32, group_m_of(problem.m, stream_k.tile_m, group_m)},
                     {Kind::integer32, stream_k.whole_tiles},
                     {Kind::integer32, stream_k.share},
                     {Kind::alpha},

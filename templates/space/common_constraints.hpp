@@ -131,10 +131,11 @@ struct CommonConstraints : ConstraintsOver<Numbers> {
   /// Numbers::group_m, tile_m.
   static Constraint group_m_matters() {
     return hint("group_m_matters", {"TILE_M", "GROUP_M"},
-                "GROUP_M is no more than the tile rows there are",
+                "GROUP_M gives another tile order than half of it",
                 [](const Numbers& s, const In& in) {
-                  return s.group_m == 1 ||
-                         std::int64_t{s.group_m} * s.tile_m < most_rows(in.problem) + s.tile_m;
+                  const std::int64_t m = most_rows(in.problem);
+                  return s.group_m == 1 || group_m_of(m, s.tile_m, s.group_m) !=
+                                               group_m_of(m, s.tile_m, s.group_m / 2);
                 });
   }
 };

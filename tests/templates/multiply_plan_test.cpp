@@ -90,23 +90,52 @@ TEST(Divisor, DividesEveryNumberBelow2To31) {
   }
 }
 
+/// Of tiles of 64 rows.
+std::int64_t rows_together(std::int64_t tiles, std::int64_t group_m) {
+  return group_m_of(64 * tiles, 64, group_m);
+}
+
+TEST(MultiplyPlan, AGroupHasAFewRowsMoreWhereTheLastWouldHaveFew) {
+  EXPECT_EQ(rows_together(0, 4), 1);
+  EXPECT_EQ(rows_together(3, 1), 1);
+  EXPECT_EQ(rows_together(3, 2), 3);
+  EXPECT_EQ(rows_together(3, 8), 3);
+  EXPECT_EQ(rows_together(5, 2), 3);  // 3 and 2, not 2, 2 and 1
+  EXPECT_EQ(rows_together(5, 4), 5);
+  EXPECT_EQ(rows_together(6, 4), 6);
+  EXPECT_EQ(rows_together(7, 4), 4);  // 4 and 3
+  EXPECT_EQ(rows_together(8, 4), 4);
+  EXPECT_EQ(rows_together(17, 8), 9);
+  EXPECT_EQ(rows_together(17, 16), 17);
+}
+
+TEST(MultiplyPlan, AGroupHasAtMostTwiceTheRowsAskedForAndIsAFixedPoint) {
+  for (std::int64_t tiles = 1; tiles < 500; ++tiles)
+    for (std::int64_t group_m : {1, 2, 4, 8, 16}) {
+      const std::int64_t rows = rows_together(tiles, group_m);
+      EXPECT_GE(rows, std::min(tiles, group_m)) << tiles << ", " << group_m;
+      EXPECT_LE(rows, std::min(tiles, 2 * group_m)) << tiles << ", " << group_m;
+      EXPECT_EQ(rows_together(tiles, rows), rows) << tiles << ", " << group_m;
+    }
+}
+
 TEST(MultiplyPlan, TheTileOrderIsStatedInTilesOfClusters) {
   MultiplyShape shape = shape_of();
   shape.clusters_m = 2, shape.group_m = 3, shape.splits = 4;
   Problem problem = typed_problem(Layout::nn, DType::f16, DType::f16);
-  problem.m = 64 * 10 - 5, problem.n = 16 * 7;  // 10 tile rows: groups of 3, 3, 3 and 1
+  problem.m = 64 * 11 - 5, problem.n = 16 * 7;  // 11 tile rows: groups of 3, 3, 3 and 2
   const Plan plan = multiply_plan(problem, shape);
   const LaunchStep& multiply = plan.steps[0];
   const auto value = [&](const char* name) { return argument_named(multiply, name).value; };
   EXPECT_EQ(value("splits"), 4);
-  EXPECT_EQ(value("tiles_m"), 10);
+  EXPECT_EQ(value("tiles_m"), 11);
   EXPECT_EQ(value("tiles_n"), 7);
   EXPECT_EQ(value("group_m"), 3);
-  const std::pair<std::string, std::int64_t> divisors[] = {{"by_tiles_of_product", 280},
-                                                           {"by_tiles", 70},
+  const std::pair<std::string, std::int64_t> divisors[] = {{"by_tiles_of_product", 308},
+                                                           {"by_tiles", 77},
                                                            {"by_tiles_of_group", 21},
                                                            {"by_group_m", 3},
-                                                           {"by_last_group_m", 1}};
+                                                           {"by_last_group_m", 2}};
   for (const auto& [name, number] : divisors) {
     EXPECT_EQ(value(name.c_str()), divisor_of(number).multiplier) << name;
     EXPECT_EQ(value((name + " shift").c_str()), divisor_of(number).shift) << name;

@@ -144,7 +144,7 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   MultiplyShape shape;
   shape.kernel = kernel_of("mma.cu", "mma", c, {"PACK_A", "PACK_B", "SPLIT_K", "GROUP_M"});
   if (s.specialize_size)
-    specialize_size(shape.kernel, problem, s.split, group_m_of(problem, s.tile_m, s.group_m));
+    specialize_size(shape.kernel, problem, s.split, group_m_of(problem.m, s.tile_m, s.group_m));
   // fast is the arithmetic of strict, and allows PROMOTE 0; emulated may be.
   const bool as_strict = problem.math == MathMode::fast || problem.math == MathMode::emulated;
   const MathMode math = as_strict ? MathMode::strict : problem.math;

@@ -64,7 +64,7 @@ Plan make_plan(const Problem& problem, const Configuration& c, const DeviceInfo&
   shape.kernel = kernel_of("simt.cu", "simt", c, {"PACK_A", "PACK_B", "SPLIT_K", "GROUP_M"});
   const int parts = s.parts(problem, device);
   if (s.specialize_size)
-    specialize_size(shape.kernel, problem, parts, group_m_of(problem, s.tile_m, s.group_m));
+    specialize_size(shape.kernel, problem, parts, group_m_of(problem.m, s.tile_m, s.group_m));
   shape.kernel.defines.emplace("SPLIT", parts > 1);
   shape.tile_m = s.tile_m;
   shape.tile_n = s.tile_n;

@@ -137,7 +137,7 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   if (s.adds_parts()) shape.part_tiles = problem.order->part / s.tile_k;
   // GROUP_M counts rows of clusters.
   const std::int64_t rows = std::int64_t{s.tile_m} * s.cluster_m;
-  const int group_m = static_cast<int>(group_m_of(problem, rows, s.group_m));
+  const int group_m = static_cast<int>(group_m_of(problem.m, rows, s.group_m));
   shape.group_m = group_m;
   shape.pack_a = s.pack_a;
   shape.pack_b = s.pack_b;
