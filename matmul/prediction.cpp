@@ -103,17 +103,15 @@ std::size_t hash_of(const Candidate& candidate) {
 
 bool does_in_vain(const KernelTemplate& kernel, const Configuration& configuration,
                   const Problem& problem, const DeviceInfo& device) {
-  const auto holds = [&](const Constraint& constraint, const Configuration& tried) {
-    return constraint.holds({problem, tried, device});
-  };
+  std::any numbers;
   for (const Constraint& constraint : kernel.constraints) {
-    if (constraint.name == "cluster_needed" || constraint.name == "stream_k_has_work") {
-      if (!holds(constraint, configuration)) return true;
-    } else if (constraint.name == "pack_a_pays" || constraint.name == "pack_b_pays") {
-      Configuration without = configuration;
-      without.set(constraint.name == "pack_a_pays" ? "PACK_A" : "PACK_B", 0);
-      if (!holds(constraint, configuration) && holds(constraint, without)) return true;
-    }
+    if (constraint.of_work.empty() || constraint.holds({problem, configuration, device, &numbers}))
+      continue;
+    Configuration without = configuration;
+    for (const Parameter& parameter : kernel.parameters)
+      if (std::count(constraint.of_work.begin(), constraint.of_work.end(), parameter.name) > 0)
+        without.set(parameter.name, parameter.values.front());
+    if (constraint.holds({problem, without, device})) return true;
   }
   return false;
 }

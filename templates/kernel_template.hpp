@@ -52,6 +52,9 @@ struct Constraint {
   /// Problems that it concerns; null: all. It holds for all others, and the draws of their searches
   /// do not depend on it.
   bool (*concerns)(const Problem&) = nullptr;
+  /// Parameters of further work. A configuration that misses the constraint, and would meet it with
+  /// their first values, does that work in vain.
+  std::vector<std::string> of_work = {};
 };
 
 /// A product's use of the stages of shared memory that TMA fills.

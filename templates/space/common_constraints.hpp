@@ -23,6 +23,7 @@ struct CommonConstraints : ConstraintsOver<Numbers> {
   using In = ConstraintInput;
   using ConstraintsOver<Numbers>::constraint;
   using ConstraintsOver<Numbers>::hint;
+  using ConstraintsOver<Numbers>::work_hint;
 
   /// Numbers::threads().
   static Constraint block_size(Names reads) {

@@ -58,6 +58,13 @@ struct ConstraintsOver {
     made.for_search_only = true;
     return made;
   }
+  /// A hint that says where the work of parameters is needed (Constraint::of_work).
+  static Constraint work_hint(std::string name, std::vector<std::string> reads, std::string text,
+                              Test test, std::vector<std::string> of_work) {
+    Constraint made = hint(std::move(name), std::move(reads), std::move(text), std::move(test));
+    made.of_work = std::move(of_work);
+    return made;
+  }
 };
 
 }  // namespace tilewise

@@ -8,6 +8,7 @@ using In = ConstraintInput;
 using Common = CommonConstraints<Mma>;
 constexpr auto constraint = Common::constraint;
 constexpr auto hint = Common::hint;
+constexpr auto work_hint = Common::work_hint;
 
 // The largest k at which f16's instruction keeps sums within half of fp8's error bound,
 // sum_bound(): k 2^-23 against 130 x 2^-13.
@@ -206,26 +207,30 @@ std::vector<Constraint> search_hints() {
            [](const Mma& s, const In&) { return s.slice_k == 1 || s.tile_m * s.tile_n <= 8192; }),
       Common::split_needed(8),
       Common::split_has_work(),
-      hint("pack_a_pays", {"PACK_A"},
-           "A is padded only when it is not aligned, transposed only when its m is contiguous and "
-           "no "
-           "ldmatrix reads it so, and packed only when n uses it 128 times, 32 where k is long",
-           [](const Mma& s, const In& in) {
-             if (s.pack_a == Pack::none) return true;
-             return used_often(in.problem.n, in.problem.k) &&
-                    (s.pack_a == Pack::pad ? in.problem.a.alignment < 16
-                                           : in.problem.a.transposed && s.element != 2);
-           }),
-      hint("pack_b_pays", {"PACK_B"},
-           "B is padded only when it is not aligned, transposed only when its n is contiguous and "
-           "no "
-           "ldmatrix reads it so, and packed only when m uses it 128 times, 32 where k is long",
-           [](const Mma& s, const In& in) {
-             if (s.pack_b == Pack::none) return true;
-             return used_often(in.problem.m, in.problem.k) &&
-                    (s.pack_b == Pack::pad ? in.problem.b.alignment < 16
-                                           : !in.problem.b.transposed && s.element != 2);
-           }),
+      work_hint(
+          "pack_a_pays", {"PACK_A"},
+          "A is padded only when it is not aligned, transposed only when its m is contiguous and "
+          "no "
+          "ldmatrix reads it so, and packed only when n uses it 128 times, 32 where k is long",
+          [](const Mma& s, const In& in) {
+            if (s.pack_a == Pack::none) return true;
+            return used_often(in.problem.n, in.problem.k) &&
+                   (s.pack_a == Pack::pad ? in.problem.a.alignment < 16
+                                          : in.problem.a.transposed && s.element != 2);
+          },
+          {"PACK_A"}),
+      work_hint(
+          "pack_b_pays", {"PACK_B"},
+          "B is padded only when it is not aligned, transposed only when its n is contiguous and "
+          "no "
+          "ldmatrix reads it so, and packed only when m uses it 128 times, 32 where k is long",
+          [](const Mma& s, const In& in) {
+            if (s.pack_b == Pack::none) return true;
+            return used_often(in.problem.m, in.problem.k) &&
+                   (s.pack_b == Pack::pad ? in.problem.b.alignment < 16
+                                          : !in.problem.b.transposed && s.element != 2);
+          },
+          {"PACK_B"}),
       hint("wide_stores", {"EPILOGUE", "VECTOR_C", "SPLIT_K"},
            "stores from shared memory are at least as wide as C's alignment, 16 bytes at most",
            [](const Mma& s, const In& in) {

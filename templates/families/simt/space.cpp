@@ -9,6 +9,7 @@ using In = ConstraintInput;
 using Common = CommonConstraints<Simt>;
 constexpr auto constraint = Common::constraint;
 constexpr auto hint = Common::hint;
+constexpr auto work_hint = Common::work_hint;
 
 std::vector<Constraint> shape_constraints() {
   return {
@@ -156,32 +157,37 @@ std::vector<Constraint> search_hints() {
                     s.thread_m * s.thread_n >= 16;
            }),
       Common::split_needed(16),
-      hint("stream_k_has_work", {"STREAM_K", "TILE_M", "TILE_N", "TILE_K", "BLOCKS_PER_SM"},
-           "a stream-K block has at least four tiles of k, and there are at most 32 waves",
-           [](const Simt& s, const In& in) {
-             if (!s.stream_k) return true;
-             const StreamK stream_k =
-                 stream_k_of(in.problem, s.tile_m, s.tile_n, s.tile_k, s.slots(in.device));
-             return stream_k.share >= 4 && stream_k.whole_tiles <= 32 * s.slots(in.device);
-           }),
+      work_hint("stream_k_has_work", {"STREAM_K", "TILE_M", "TILE_N", "TILE_K", "BLOCKS_PER_SM"},
+                "a stream-K block has at least four tiles of k, and there are at most 32 waves",
+                [](const Simt& s, const In& in) {
+                  if (!s.stream_k) return true;
+                  const StreamK stream_k =
+                      stream_k_of(in.problem, s.tile_m, s.tile_n, s.tile_k, s.slots(in.device));
+                  return stream_k.share >= 4 && stream_k.whole_tiles <= 32 * s.slots(in.device);
+                },
+                {"STREAM_K"}),
       hint("filling_splits", {"TILE_M", "TILE_N", "TILE_K", "SPLIT_K", "BLOCKS_PER_SM"},
            "k is split to fill the device (SPLIT_K 0) only where that makes parts",
            [](const Simt& s, const In& in) {
              return s.split > 0 || s.parts(in.problem, in.device) > 1;
            }),
       Common::split_has_work(),
-      hint("pack_a_pays", {"PACK_A"},
-           "A is padded only when it is not aligned, and packed only when n uses it 256 times",
-           [](const Simt& s, const In& in) {
-             return s.pack_a == Pack::none ||
-                    (in.problem.n >= 256 && (s.pack_a != Pack::pad || in.problem.a.alignment < 16));
-           }),
-      hint("pack_b_pays", {"PACK_B"},
-           "B is padded only when it is not aligned, and packed only when m uses it 256 times",
-           [](const Simt& s, const In& in) {
-             return s.pack_b == Pack::none ||
-                    (in.problem.m >= 256 && (s.pack_b != Pack::pad || in.problem.b.alignment < 16));
-           }),
+      work_hint("pack_a_pays", {"PACK_A"},
+                "A is padded only when it is not aligned, and packed only when n uses it 256 times",
+                [](const Simt& s, const In& in) {
+                  return s.pack_a == Pack::none ||
+                         (in.problem.n >= 256 &&
+                          (s.pack_a != Pack::pad || in.problem.a.alignment < 16));
+                },
+                {"PACK_A"}),
+      work_hint("pack_b_pays", {"PACK_B"},
+                "B is padded only when it is not aligned, and packed only when m uses it 256 times",
+                [](const Simt& s, const In& in) {
+                  return s.pack_b == Pack::none ||
+                         (in.problem.m >= 256 &&
+                          (s.pack_b != Pack::pad || in.problem.b.alignment < 16));
+                },
+                {"PACK_B"}),
       hint("order_matters", {"THREAD_M", "FMA_ORDER", "FRAGMENT_K"},
            "serpentine needs two rows, row pairs two pairs, rows through k several steps of it",
            [](const Simt& s, const In& in) {

@@ -9,6 +9,7 @@ using In = ConstraintInput;
 using Common = CommonConstraints<Wgmma>;
 constexpr auto constraint = Common::constraint;
 constexpr auto hint = Common::hint;
+constexpr auto work_hint = Common::work_hint;
 
 std::vector<Constraint> shape_constraints() {
   return {
@@ -234,31 +235,36 @@ std::vector<Constraint> search_hints() {
              return !s.ping_pong || (!s.stream_k && ceil_div(s.items(in.problem),
                                                              s.resident(in.device)) >= s.consumers);
            }),
-      hint("cluster_needed", {"CLUSTER_M", "CLUSTER_N", "TILE_M", "TILE_N"},
-           "a cluster is no larger than the tiles there are",
-           [](const Wgmma& s, const In& in) {
-             return (s.cluster_m == 1 || most_rows(in.problem) > s.tile_m) &&
-                    (s.cluster_n == 1 || in.problem.n > s.tile_n);
-           }),
+      work_hint("cluster_needed", {"CLUSTER_M", "CLUSTER_N", "TILE_M", "TILE_N"},
+                "a cluster is no larger than the tiles there are",
+                [](const Wgmma& s, const In& in) {
+                  return (s.cluster_m == 1 || most_rows(in.problem) > s.tile_m) &&
+                         (s.cluster_n == 1 || in.problem.n > s.tile_n);
+                },
+                {"CLUSTER_M", "CLUSTER_N"}),
       Common::split_needed(4),
       Common::split_has_work(),
-      hint("stream_k_has_work",
-           {"STREAM_K", "TILE_M", "TILE_N", "TILE_K", "CLUSTER_M", "CLUSTER_N", "BLOCKS_PER_SM"},
-           "a stream-K cluster has at least four tiles of k, and there are 2 (of a B of fewer bits "
-           "1) to 16 waves before the last one",
-           [](const Wgmma& s, const In& in) {
-             if (!s.stream_k) return true;
-             const StreamK stream_k = s.stream_k_of(in.problem, in.device);
-             const std::int64_t wave = s.resident(in.device);
-             return stream_k.share >= 4 && stream_k.whole_tiles >= (s.narrow ? 1 : 2) * wave &&
-                    stream_k.whole_tiles <= 16 * wave;
-           }),
-      hint("pack_a_pays", {"PACK_A"},
-           "A is packed only where it has to be, and transposed only for k to be contiguous",
-           [](const Wgmma& s, const In& in) { return s.pack_a == needed_pack_a(in.problem); }),
-      hint("pack_b_pays", {"PACK_B"},
-           "B is packed only where it has to be, and transposed only for k to be contiguous",
-           [](const Wgmma& s, const In& in) { return s.pack_b == needed_pack_b(in.problem); }),
+      work_hint(
+          "stream_k_has_work",
+          {"STREAM_K", "TILE_M", "TILE_N", "TILE_K", "CLUSTER_M", "CLUSTER_N", "BLOCKS_PER_SM"},
+          "a stream-K cluster has at least four tiles of k, and there are 2 (of a B of fewer bits "
+          "1) to 16 waves before the last one",
+          [](const Wgmma& s, const In& in) {
+            if (!s.stream_k) return true;
+            const StreamK stream_k = s.stream_k_of(in.problem, in.device);
+            const std::int64_t wave = s.resident(in.device);
+            return stream_k.share >= 4 && stream_k.whole_tiles >= (s.narrow ? 1 : 2) * wave &&
+                   stream_k.whole_tiles <= 16 * wave;
+          },
+          {"STREAM_K"}),
+      work_hint("pack_a_pays", {"PACK_A"},
+                "A is packed only where it has to be, and transposed only for k to be contiguous",
+                [](const Wgmma& s, const In& in) { return s.pack_a == needed_pack_a(in.problem); },
+                {"PACK_A"}),
+      work_hint("pack_b_pays", {"PACK_B"},
+                "B is packed only where it has to be, and transposed only for k to be contiguous",
+                [](const Wgmma& s, const In& in) { return s.pack_b == needed_pack_b(in.problem); },
+                {"PACK_B"}),
       hint("wide_stores", {"EPILOGUE", "VECTOR_C", "SPLIT_K"},
            "stores from shared memory are at least as wide as C's alignment, 16 bytes at most",
            [](const Wgmma& s, const In& in) {
