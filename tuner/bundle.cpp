@@ -169,26 +169,57 @@ class Unfinished {
   std::filesystem::path path_;
 };
 
+/// Draws products of one kind and layout: with n and k of a portfolio's record, since a program
+/// multiplies by the same matrices, or with any sizes.
+class DrawnProducts {
+ public:
+  DrawnProducts(const ProductKind& kind, Layout layout, const std::vector<Record>& records)
+      : kind_(kind), layout_(layout) {
+    for (const Record& record : records) matrices_.insert({record.problem.n, record.problem.k});
+  }
+
+  Problem next() {
+    const int turn = drawn_++ % 8;
+    const std::int64_t m = size(16384);
+    if (turn >= 4 && !matrices_.empty()) {
+      const auto at = std::uniform_int_distribution<std::size_t>(0, matrices_.size() - 1)(random_);
+      const auto& [n, k] = *std::next(matrices_.begin(), static_cast<std::ptrdiff_t>(at));
+      return problem(m, n, k, 1);
+    }
+    const std::int64_t n = size(65536), k = size(16384), batch = turn == 1 ? 1 + size(64) : 1;
+    if (turn >= 2) return problem(m, n, k, batch);
+    return problem(a_transposed(layout_) ? round_up(m, std::int64_t{16}) : m,
+                   round_up(n, std::int64_t{64}), round_up(k, std::int64_t{64}), batch);
+  }
+
+ private:
+  std::int64_t size(double most) {
+    std::uniform_real_distribution<double> logarithm(0, std::log(most));
+    return static_cast<std::int64_t>(std::exp(logarithm(random_)));
+  }
+  Problem problem(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) const {
+    return typed_problem(layout_, m, n, k, kind_.a, kind_.b, kind_.c, kind_.math, batch);
+  }
+
+  const ProductKind& kind_;
+  const Layout layout_;
+  std::set<std::pair<std::int64_t, std::int64_t>> matrices_;  // n and k
+  std::mt19937_64 random_{1};
+  int drawn_ = 0;
+};
+
 /// Of products of one kind and layout on one GPU that has measured nothing.
 std::set<PortfolioKernel> kernels_that_serve(const std::string& gpu, const ProductKind& kind,
                                              Layout layout, int products) {
   const DeviceInfo device = nominal_from_key(gpu);
-  const Resolver none({}, device),
-      portfolio({}, device, "", portfolio_for(device),
-                [&](const Problem&of) { return portfolio_corrections(of, device); });
-  std::mt19937_64 random(1);
-  const auto size = [&](double most) {
-    std::uniform_real_distribution<double> logarithm(0, std::log(most));
-    return static_cast<std::int64_t>(std::exp(logarithm(random)));
-  };
+  const std::vector<Record> records = portfolio_for(device);
+  const Resolver none({}, device), portfolio({}, device, "", records, [&](const Problem&of) {
+    return portfolio_corrections(of, device);
+  });
+  DrawnProducts drawn(kind, layout, records);
   std::set<PortfolioKernel> found;
   for (int i = 0; i < products; ++i) {
-    std::int64_t m = size(16384), n = size(65536), k = size(16384);
-    const bool aligned = i % 4 < 2, batch = i % 4 == 1;
-    if (aligned) n = round_up(n, std::int64_t{64}), k = round_up(k, std::int64_t{64});
-    if (aligned && a_transposed(layout)) m = round_up(m, std::int64_t{16});
-    const Problem problem =
-        typed_problem(layout, m, n, k, kind.a, kind.b, kind.c, kind.math, batch ? 1 + size(64) : 1);
+    const Problem problem = drawn.next();
     try {
       const Resolution served = resolve_with_portfolio(
           none, [&] { return &portfolio; }, problem);

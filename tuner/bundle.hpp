@@ -51,8 +51,8 @@ struct PortfolioKernel {
 };
 /// The kernels that serve where nothing is stored, each once, on the GPUs of a target's capability
 /// that have a portfolio: of random products of each layout and of the kinds of kind_name() (empty:
-/// all). A quarter of them is aligned, a quarter are batches, and a half has any sizes. `products`:
-/// of each layout and kind.
+/// all). Half of them have n and k of the portfolio's records, an eighth is aligned, an eighth are
+/// batches, and the others have any sizes. `products`: of each layout and kind.
 std::vector<PortfolioKernel> portfolio_kernels(const Target& target,
                                                const std::vector<std::string>& kinds = {},
                                                int products = 3000);

@@ -39,40 +39,56 @@ struct PortfolioImagesTest : MatmulTest {
   FakeCompiler compiler;
 };
 
-// Of products that the choice of kernels did not draw.
+/// The kernels of bf16 that are chosen, and what serves where nothing is stored.
+class ChosenKernels {
+ public:
+  ChosenKernels() {
+    for (const PortfolioKernel& one : portfolio_kernels(kHopper, {"bf16"}))
+      known_.emplace(one.kernel, one.launch_revision);
+  }
+  bool serve(const Problem& problem, const DeviceInfo& gpu, const Resolver& portfolio) const {
+    const Resolver none({}, gpu);
+    const Resolution served = resolve_with_portfolio(
+        none, [&] { return &portfolio; }, problem);
+    const std::map<KernelSpec, KernelNeed> needs =
+        kernel_needs(plan_of(served.candidate, problem, gpu));
+    const std::string revision = launch_revision(find_template(served.candidate.kernel_template));
+    return std::all_of(needs.begin(), needs.end(), [&](const auto& need) {
+      return known_.contains({need.first, revision});
+    });
+  }
+
+ private:
+  std::set<std::pair<KernelSpec, std::string>> known_;
+};
+
+// Of products that the choice of kernels did not draw: sizes of layers, any sizes, and all rows of
+// a matrix that the portfolio has records of.
 TEST_F(PortfolioImagesTest, AreOfTheKernelsThatServeWhereNothingIsStored) {
-  std::set<std::pair<KernelSpec, std::string>> known;
-  for (const PortfolioKernel& one : portfolio_kernels(kHopper, {"bf16"}, 2500))
-    known.emplace(one.kernel, one.launch_revision);
+  const ChosenKernels chosen;
   std::mt19937_64 random(3);
   const auto below = [&](std::int64_t most) {
     return 1 + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(most));
   };
-  int products = 0, there = 0;
+  int products = 0, there = 0, of_rows = 0, of_rows_there = 0;
   for (const std::string& key : portfolio_gpus(kHopper)) {
     const DeviceInfo gpu = nominal_from_key(key);
-    const Resolver none({}, gpu), portfolio({}, gpu, "", portfolio_for(gpu), [&](const Problem&of) {
-      return portfolio_corrections(of, gpu);
-    });
-    for (int i = 0; i < 300; ++i) {
-      // Sizes of layers, and any.
+    const Resolver portfolio({}, gpu, "", portfolio_for(gpu),
+                             [&](const Problem& of) { return portfolio_corrections(of, gpu); });
+    for (int i = 0; i < 300; ++i, ++products) {
       const std::int64_t n = i % 3 == 0 ? below(9000) : 128 * below(200);
       const std::int64_t k = i % 3 == 0 ? below(9000) : 64 * below(200);
       const Problem problem = typed_problem(test::kLayouts[i % 4], below(i % 2 == 0 ? 64 : 4096), n,
                                             k, DType::bf16, DType::bf16);
-      const Resolution served = resolve_with_portfolio(
-          none, [&] { return &portfolio; }, problem);
-      const std::map<KernelSpec, KernelNeed> needs =
-          kernel_needs(plan_of(served.candidate, problem, gpu));
-      const std::string revision = launch_revision(find_template(served.candidate.kernel_template));
-      ++products;
-      there += std::all_of(needs.begin(), needs.end(), [&](const auto& need) {
-        return known.contains({need.first, revision});
-      });
+      there += chosen.serve(problem, gpu, portfolio);
     }
+    for (std::int64_t m = 1; m < 4096; m += 1 + m / 16, ++of_rows)
+      of_rows_there += chosen.serve(
+          typed_problem(Layout::nt, m, 4096, 4096, DType::bf16, DType::bf16), gpu, portfolio);
   }
   EXPECT_EQ(products, 600) << "two GPUs";
   EXPECT_GE(there, 540);
+  EXPECT_GE(of_rows_there, of_rows * 99 / 100) << "of " << of_rows;
 }
 
 TEST_F(PortfolioImagesTest, AreWrittenAndWhatDoesNotCompileIsNamed) {
