@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -129,14 +130,18 @@ struct CommonConstraints : ConstraintsOver<Numbers> {
                 });
   }
 
-  /// Numbers::group_m, tile_m.
-  static Constraint group_m_matters() {
-    return hint("group_m_matters", {"TILE_M", "GROUP_M"},
-                "GROUP_M gives another tile order than half of it",
-                [](const Numbers& s, const In& in) {
+  /// Numbers::group_m, tile_m, and cluster_m if there is one. `values` are those of GROUP_M, from
+  /// the least on.
+  static Constraint group_m_matters(std::vector<int> values, Names reads = {"TILE_M", "GROUP_M"}) {
+    return hint("group_m_matters", std::move(reads),
+                "GROUP_M gives another tile order than the next smaller value",
+                [values = std::move(values)](const Numbers& s, const In& in) {
+                  const auto value = std::find(values.begin(), values.end(), s.group_m);
+                  if (value == values.begin() || value == values.end()) return true;
+                  std::int64_t rows = s.tile_m;
+                  if constexpr (requires { s.cluster_m; }) rows *= s.cluster_m;
                   const std::int64_t m = most_rows(in.problem);
-                  return s.group_m == 1 || group_m_of(m, s.tile_m, s.group_m) !=
-                                               group_m_of(m, s.tile_m, s.group_m / 2);
+                  return group_m_of(m, rows, *value) != group_m_of(m, rows, *std::prev(value));
                 });
   }
 };

@@ -38,7 +38,40 @@ TEST(Catalog, NamesAreUniqueAndEverythingIsExplained) {
       EXPECT_FALSE(c.text.empty()) << c.name;
       for (const std::string& read : c.reads)
         EXPECT_TRUE(parameters.contains(read)) << c.name << " reads " << read;
+      for (const std::string& name : c.of_work)
+        EXPECT_EQ(std::count(c.reads.begin(), c.reads.end(), name), 1) << c.name << ", " << name;
     }
+  }
+}
+
+TEST(Catalog, AGroupMThatGivesTheOrderOfASmallerOneIsNotTried) {
+  struct Case {
+    const char* name;
+    int tile_rows, cluster_m, group_m;
+    bool tried;
+  };
+  const Case cases[] = {
+      {"simt", 3, 1, 4, true},   {"simt", 3, 1, 8, false}, {"simt", 5, 1, 4, true},
+      {"simt", 5, 1, 8, false},  {"simt", 7, 1, 4, true},  {"simt", 7, 1, 8, true},
+      {"mma", 7, 1, 4, true},    {"mma", 1, 1, 4, false},  {"wgmma", 3, 1, 2, true},
+      {"wgmma", 3, 1, 4, false}, {"wgmma", 7, 1, 8, true}, {"wgmma", 7, 2, 4, true},
+      {"wgmma", 7, 2, 8, false}, {"wgmma", 1, 1, 1, true},
+  };
+  const DeviceInfo device = nominal_device(best_target(9, 0));
+  for (const Case& one : cases) {
+    const KernelTemplate& kernel = find_template(one.name);
+    const Problem problem = test::make_problem(Layout::nt, 64 * one.tile_rows, 4096, 4096);
+    Configuration configuration{{"TILE_M", 64}, {"GROUP_M", one.group_m}};
+    for (const Parameter& parameter : kernel.parameters)
+      if (!configuration.find(parameter.name))
+        configuration.set(parameter.name, parameter.values.front());
+    if (configuration.find("CLUSTER_M")) configuration.set("CLUSTER_M", one.cluster_m);
+    const auto hint = std::find_if(kernel.constraints.begin(), kernel.constraints.end(),
+                                   [](const Constraint& c) { return c.name == "group_m_matters"; });
+    ASSERT_NE(hint, kernel.constraints.end());
+    EXPECT_EQ(hint->holds({problem, configuration, device}), one.tried)
+        << one.name << ", " << one.tile_rows << " rows of " << one.cluster_m << ", GROUP_M "
+        << one.group_m;
   }
 }
 

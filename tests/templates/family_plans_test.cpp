@@ -90,6 +90,10 @@ TEST(FamilyPlans, GridsCoverTheOutputExactlyOnce) {
     const std::int64_t group_m = order("group_m");
     ASSERT_GE(group_m, 1);
     ASSERT_LE(group_m, tiles_m);
+    const auto constant = step.kernel.defines.find("TILE_ROWS_TOGETHER");
+    if (constant != step.kernel.defines.end()) {
+      ASSERT_EQ(constant->second, group_m);
+    }
     if (tiles_m * tiles_n > 4000) return;
     std::set<std::pair<std::int64_t, std::int64_t>> hit;
     for (std::int64_t block = 0; block < tiles_m * tiles_n; ++block) {
@@ -151,7 +155,7 @@ TEST(FamilyPlans, StreamKHasItsArgumentsAndMemory) {
     const auto of = [&](std::string_view name) {
       return argument_named(sums, name, test::stream_k_arguments()).value;
     };
-    for (const std::string_view name : {"partial", "depth", "whole_tiles", "share"})
+    for (const std::string_view name : {"partial", "group_m", "depth", "whole_tiles", "share"})
       ASSERT_EQ(of(name), argument_named(step, name, names).value) << name;
     const std::int64_t tile_m = sums.kernel.defines.at("TILE_M");
     const std::int64_t tile_n = sums.kernel.defines.at("TILE_N");

@@ -66,10 +66,12 @@ std::vector<Constraint> constraints(bool halves) {
   for (const Constraint& of : multiplier().constraints) {
     Constraint constraint = of;
     constraint.concerns = nullptr;
-    std::erase_if(constraint.reads, [&](const std::string& name) {
+    const auto is_absent = [&](const std::string& name) {
       return std::none_of(known.begin(), known.end(),
                           [&](const Parameter& parameter) { return parameter.name == name; });
-    });
+    };
+    std::erase_if(constraint.reads, is_absent);
+    std::erase_if(constraint.of_work, is_absent);
     constraint.holds = [of](const ConstraintInput& in) {
       const Problem products = Sizes(in.problem, in.device).products();
       if (of.concerns && !of.concerns(products)) return true;

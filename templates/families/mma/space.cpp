@@ -10,6 +10,8 @@ constexpr auto constraint = Common::constraint;
 constexpr auto hint = Common::hint;
 constexpr auto work_hint = Common::work_hint;
 
+std::vector<int> group_m_values() { return {1, 4, 8, 16}; }
+
 // The largest k at which f16's instruction keeps sums within half of fp8's error bound,
 // sum_bound(): k 2^-23 against 130 x 2^-13.
 constexpr std::int64_t kF16SumsFp8 = 65536;
@@ -246,7 +248,7 @@ std::vector<Constraint> search_hints() {
              return s.skip_edge_warps == 0 || in.problem.m % s.tile_m != 0 ||
                     in.problem.n % s.tile_n != 0;
            }),
-      Common::group_m_matters(),
+      Common::group_m_matters(group_m_values()),
   };
 }
 
@@ -283,7 +285,7 @@ std::vector<Parameter> parameters() {
       {"SPLIT_K",
        {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 64, 128, 256},
        "blocks that share the k of a tile"},
-      {"GROUP_M", {1, 4, 8, 16}, "tile rows whose blocks run together, for L2 (tile order)"},
+      {"GROUP_M", group_m_values(), "tile rows whose blocks run together, for L2 (tile order)"},
       {"SPECIALIZE_SIZE", {0, 1}, "sizes are constants of the kernel", {"no", "yes"}},
       {"SKIP_EDGE_WARPS",
        {0, 1},

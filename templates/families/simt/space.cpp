@@ -11,6 +11,8 @@ constexpr auto constraint = Common::constraint;
 constexpr auto hint = Common::hint;
 constexpr auto work_hint = Common::work_hint;
 
+std::vector<int> group_m_values() { return {1, 4, 8, 16}; }
+
 std::vector<Constraint> shape_constraints() {
   return {
       constraint("warps_tile_m", {"TILE_M", "THREAD_M", "WARP_M"},
@@ -195,7 +197,7 @@ std::vector<Constraint> search_hints() {
              return order == 3 ? s.fragment_k > 1 : order == 0 || s.thread_m >= 2 * order;
            }),
       Common::specializing_pays(),
-      Common::group_m_matters(),
+      Common::group_m_matters(group_m_values()),
   };
 }
 
@@ -236,7 +238,7 @@ std::vector<Parameter> parameters() {
        {0, 1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 64, 128, 256},
        "blocks that share the k of a tile; 0: as many as run at a time"},
       {"STREAM_K", {0, 1}, "stream-K: the last wave's tiles are shared out evenly", {"no", "yes"}},
-      {"GROUP_M", {1, 4, 8, 16}, "tile rows whose blocks run together, for L2 (tile order)"},
+      {"GROUP_M", group_m_values(), "tile rows whose blocks run together, for L2 (tile order)"},
       {"FMA_ORDER",
        {0, 1, 2, 3},
        "order of the multiply-adds",

@@ -11,6 +11,8 @@ constexpr auto constraint = Common::constraint;
 constexpr auto hint = Common::hint;
 constexpr auto work_hint = Common::work_hint;
 
+std::vector<int> group_m_values() { return {1, 2, 4, 8, 16}; }
+
 std::vector<Constraint> shape_constraints() {
   return {
       constraint("instruction_shape", {"TILE_M", "TILE_N", "SWAP_AB", "CONSUMERS", "PING_PONG"},
@@ -279,7 +281,7 @@ std::vector<Constraint> search_hints() {
            [](const Wgmma& s, const In& in) {
              return s.epilogue != 3 || !s.rows_by_tma(in.problem);
            }),
-      Common::group_m_matters(),
+      Common::group_m_matters(group_m_values(), {"TILE_M", "CLUSTER_M", "GROUP_M"}),
   };
 }
 
@@ -342,7 +344,7 @@ std::vector<Parameter> parameters() {
            "ordinary additions sum the tiles of k, the instruction only within a tile; overlapped: "
            "while the next tile is multiplied; parts: they sum the parts of the problem's order",
            {"no", "yes", "overlapped", "parts"}}),
-      {"GROUP_M", {1, 2, 4, 8, 16}, "cluster rows that run together, for L2 (tile order)"},
+      {"GROUP_M", group_m_values(), "cluster rows that run together, for L2 (tile order)"},
   };
 }
 
