@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <random>
@@ -169,8 +171,8 @@ class Unfinished {
   std::filesystem::path path_;
 };
 
-/// Draws products of one kind and layout: with n and k of a portfolio's record, since a program
-/// multiplies by the same matrices, or with any sizes.
+/// Draws products of one kind and layout: with n and k of a portfolio's record, which are sizes of
+/// programs, or with any sizes.
 class DrawnProducts {
  public:
   DrawnProducts(const ProductKind& kind, Layout layout, const std::vector<Record>& records)
@@ -184,18 +186,21 @@ class DrawnProducts {
     if (turn >= 4 && !matrices_.empty()) {
       const auto at = std::uniform_int_distribution<std::size_t>(0, matrices_.size() - 1)(random_);
       const auto& [n, k] = *std::next(matrices_.begin(), static_cast<std::ptrdiff_t>(at));
-      return problem(m, n, k, 1);
+      return problem(turn % 2 == 0 ? aligned(m) : m, n, k, 1);
     }
     const std::int64_t n = size(65536), k = size(16384), batch = turn == 1 ? 1 + size(64) : 1;
     if (turn >= 2) return problem(m, n, k, batch);
-    return problem(a_transposed(layout_) ? round_up(m, std::int64_t{16}) : m,
-                   round_up(n, std::int64_t{64}), round_up(k, std::int64_t{64}), batch);
+    return problem(aligned(m), round_up(n, std::int64_t{64}), round_up(k, std::int64_t{64}), batch);
   }
 
  private:
   std::int64_t size(double most) {
     std::uniform_real_distribution<double> logarithm(0, std::log(most));
     return static_cast<std::int64_t>(std::exp(logarithm(random_)));
+  }
+  /// m where it is the length of A's rows in memory.
+  std::int64_t aligned(std::int64_t m) const {
+    return a_transposed(layout_) ? round_up(m, std::int64_t{16}) : m;
   }
   Problem problem(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) const {
     return typed_problem(layout_, m, n, k, kind_.a, kind_.b, kind_.c, kind_.math, batch);

@@ -62,8 +62,8 @@ class ChosenKernels {
   std::set<std::pair<KernelSpec, std::string>> known_;
 };
 
-// Of products that the choice of kernels did not draw: sizes of layers, any sizes, and all rows of
-// a matrix that the portfolio has records of.
+// Of sizes of layers, of any sizes, and of many numbers of rows for a matrix that the portfolio of
+// the H200 has records of. Hardly any of these products was drawn.
 TEST_F(PortfolioImagesTest, AreOfTheKernelsThatServeWhereNothingIsStored) {
   const ChosenKernels chosen;
   std::mt19937_64 random(3);
