@@ -178,8 +178,7 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   shape.threads = s.threads();
   shape.shared_bytes = s.shared_bytes();
   shape.splits = s.split;
-  // Blocks that read the same part of B run together.
-  shape.group_m = static_cast<int>(group_m_of(problem.m, s.tile_m, 16));
+  shape.group_m = 16;  // blocks that read the same part of B run together
   shape.programmatic = has(device.features, Feature::programmatic_launch);
   shape.thread = thread_work(s, problem, device);
   return multiply_plan(problem, std::move(shape));

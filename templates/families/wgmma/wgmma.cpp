@@ -135,10 +135,7 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
   shape.cluster.x = static_cast<std::uint32_t>(s.cluster());
   shape.splits = s.split;
   if (s.adds_parts()) shape.part_tiles = problem.order->part / s.tile_k;
-  // GROUP_M counts rows of clusters.
-  const std::int64_t rows = std::int64_t{s.tile_m} * s.cluster_m;
-  const int group_m = static_cast<int>(group_m_of(problem.m, rows, s.group_m));
-  shape.group_m = group_m;
+  shape.group_m = s.group_m;  // counts rows of clusters
   shape.pack_a = s.pack_a;
   shape.pack_b = s.pack_b;
   shape.packs_split = s.parts_of_element == 2;
@@ -178,7 +175,7 @@ Plan plan(const Problem& problem, const Configuration& c, const DeviceInfo& devi
         std::max(stream_k.blocks(), std::min(stream_k.whole_tiles, s.resident(device)));
     // The last one is a part of a tile.
     made.set_blocks(clusters * s.cluster(), ceil_div(stream_k.whole_tiles, clusters) + 1);
-    add_stream_k(made, problem, stream_k, group_m);
+    add_stream_k(made, problem, stream_k, s.group_m);
   } else {
     made.set_persistent(std::min(items, s.resident(device)) * s.cluster(), items * s.cluster());
   }
